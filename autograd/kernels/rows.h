@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "autograd/kernels/exp.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+// What softmax, cross-entropy, logsumexp and layer norm share: rows of elements that lie one after another,
+// read in blocks.
+namespace fovea::kernels {
+
+/// How many elements of a block there are: all, which the compiler knows, or fewer, at the end of a row.
+using Whole = std::integral_constant<std::int64_t, block_size>;
+
+/// Calls f(i, count) for the blocks of a row of n elements: whole ones, and what is left.
+template <class F>
+void for_each_block(std::int64_t n, const F& f) {
+  std::int64_t i = 0;
+  for (; i + block_size <= n; i += block_size) f(i, Whole());
+  if (i < n) f(i, n - i);
+}
+
+template <class T>
+Block<T> load_part(const T* data, Whole, T = 0) {
+  return ConstBlockMap<T>{data};
+}
+template <class T>
+void store_part(const Block<T>& block, T* data, Whole) {
+  BlockMap<T>{data} = block;
+}
+
+/// The first `count` of a block's elements; `pad` in the other lanes.
+///
+/// Rows are often shorter than a block. Their ends must not go by way of a copy in memory, for which
+/// processors wait; these loops become masked loads and stores.
+template <class T>
+Block<T> load_part(const T* data, std::int64_t count, T pad = 0) {
+  const int present = static_cast<int>(count);
+  Block<T> block;
+  for_each_lane([&](int i) { block[i] = i < present ? data[i] : pad; });
+  return block;
+}
+template <class T>
+void store_part(const Block<T>& block, T* data, std::int64_t count) {
+  const int present = static_cast<int>(count);
+  for_each_lane([&](int i) {
+    if (i < present) data[i] = block[i];
+  });
+}
+
+#if defined(__AVX512F__)
+// GCC 12 makes it a masked load that keeps the register's other lanes, and so waits for what these held: the
+// row before. A softmax over 15 took twice as long.
+inline Block<float> load_part(const float* data, std::int64_t count, float pad = 0) {
+  const auto present = static_cast<__mmask16>((1 << count) - 1);
+  Block<float> block;
+  _mm512_store_ps(block.data(), _mm512_mask_loadu_ps(_mm512_set1_ps(pad), present, data));
+  return block;
+}
+inline Block<double> load_part(const double* data, std::int64_t count, double pad = 0) {
+  const int present = (1 << count) - 1;
+  const __m512d pads = _mm512_set1_pd(pad);
+  Block<double> block;
+  _mm512_store_pd(block.data(), _mm512_mask_loadu_pd(pads, static_cast<__mmask8>(present), data));
+  _mm512_store_pd(block.data() + 8,
+                  _mm512_mask_loadu_pd(pads, static_cast<__mmask8>(present >> 8), data + 8));
+  return block;
+}
+#endif
+
+namespace detail {
+// Flattened: everything that f calls becomes part of this loop, so that blocks stay in registers.
+template <class F>
+[[gnu::flatten]] void take_rows(std::int64_t begin, std::int64_t end, const F& f) {
+  for (std::int64_t row = begin; row < end; ++row) f(row);
+}
+}  // namespace detail
+
+/// Calls f(row) for every row of n elements, in parallel.
+template <class F>
+void for_each_row(std::int64_t rows, std::int64_t n, const F& f) {
+  constexpr std::int64_t elements_at_a_time = 1 << 14;
+  parallel_for(rows, std::max<std::int64_t>(1, elements_at_a_time / std::max<std::int64_t>(1, n)),
+               [&](std::int64_t begin, std::int64_t end) { detail::take_rows(begin, end, f); });
+}
+
+/// The largest lane. (Eigen's maxCoeff goes by way of memory.)
+template <class T>
+T largest_lane(const Block<T>& block) {
+  const Eigen::Array<T, 8, 1> of_8 = block.template head<8>().max(block.template tail<8>());
+  const Eigen::Array<T, 4, 1> of_4 = of_8.template head<4>().max(of_8.template tail<4>());
+  return std::max(std::max(of_4[0], of_4[1]), std::max(of_4[2], of_4[3]));
+}
+
+/// What is subtracted from a row before exp, so that no finite row overflows: its largest element. 0 where
+/// that is infinite: a row of -inf, the mark of what is hidden, then adds up to 0, and a NaN reaches the sum.
+template <class T>
+T shift_of_row(const T* x, std::int64_t n) {
+  constexpr T lowest = -std::numeric_limits<T>::infinity();
+  Block<T> top = Block<T>::Constant(lowest);
+  for_each_block(n, [&](std::int64_t i, auto count) { top = top.max(load_part(x + i, count, lowest)); });
+  const T largest = largest_lane(top);
+  return std::isfinite(largest) ? largest : T(0);
+}
+
+/// The sum of exp(x_i - shift) over a row. Hands each block of terms to each(i, count, block).
+template <class T, class F>
+double sum_exp(const T* x, std::int64_t n, T shift, const F& each) {
+  Block<double> total = Block<double>::Zero();
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> shifted = load_part(x + i, count, -std::numeric_limits<T>::infinity()) - shift;
+    const Block<T> terms = exp_block(shifted);
+    each(i, count, terms);
+    total += cast<double>(terms);
+  });
+  return total.sum();
+}
+template <class T>
+double sum_exp(const T* x, std::int64_t n, T shift) {
+  return sum_exp(x, n, shift, [](std::int64_t, auto, const Block<T>&) {});
+}
+
+}  // namespace fovea::kernels

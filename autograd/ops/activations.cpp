@@ -1,0 +1,109 @@
+#include <cmath>
+#include <numbers>
+
+#include "autograd/kernels/vector_math.h"
+#include "autograd/ops/elementwise.h"
+#include "fovea/autograd/composed.h"
+#include "fovea/autograd/graph.h"
+
+namespace fovea {
+
+using detail::Block;
+using detail::chain;
+using detail::map_binary;
+using detail::map_unary;
+
+namespace {
+
+// An activation whose derivative has a kernel of its own, `slope`. Where the gradient is differentiated itself, the
+// composed formula's gradient takes its place.
+template <class Value, class Slope, class Composed>
+Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Composed composed) {
+  const Tensor y = map_unary(x, value);
+  return record(name, y, {x}, {x},
+                [slope, composed](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  const Tensor x = saved[0];
+                  if (!recording()) return {chain(dy, map_unary(x, slope))};
+                  return {grad({composed(x)}, {x}, {.gradients = {dy}, .create_graph = true})[0]};
+                });
+}
+
+constexpr double sqrt_2_over_pi = 0.7978845608028654;
+constexpr double gelu_cubic = 0.044715;
+
+// phi(x), the density of N(0, 1).
+template <class T>
+Block<T> normal_density(const Block<T>& x) {
+  return kernels::exp<T>(x * x * T(-0.5)) * T(0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
+}
+
+}  // namespace
+
+Tensor sigmoid(const Tensor& x) {
+  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::sigmoid(v); });
+  return record("sigmoid", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+    const Tensor y = saved[0];
+    return {chain(dy, y * (1.0 - y))};
+  });
+}
+
+Tensor relu(const Tensor& x) {
+  // Written so that a NaN stays one.
+  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) {
+    Block<T> result;
+    for (int i = 0; i < kernels::block_size; ++i) result[i] = v[i] <= 0 ? T(0) : v[i];
+    return result;
+  });
+  return record("relu", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+    return {where(saved[0] > 0.0, dy, 0.0)};
+  });
+}
+
+Tensor silu(const Tensor& x) {
+  return activation(
+      "silu", x, []<class T>(const Block<T>& v) -> Block<T> { return v * kernels::sigmoid(v); },
+      []<class T>(const Block<T>& v) -> Block<T> {
+        const Block<T> s = kernels::sigmoid(v);
+        return s * (1 + v * (1 - s));
+      },
+      composed::silu);
+}
+
+Tensor gelu(const Tensor& x, const GeluOptions& options) {
+  if (options.tanh) {
+    return activation(
+        "gelu", x,
+        []<class T>(const Block<T>& v) -> Block<T> {
+          const Block<T> inner = T(sqrt_2_over_pi) * (v + T(gelu_cubic) * v * v * v);
+          return T(0.5) * v * (1 + kernels::tanh(inner));
+        },
+        []<class T>(const Block<T>& v) -> Block<T> {
+          const Block<T> inner = T(sqrt_2_over_pi) * (v + T(gelu_cubic) * v * v * v);
+          const Block<T> t = kernels::tanh(inner);
+          const Block<T> inner_slope = T(sqrt_2_over_pi) * (1 + T(3 * gelu_cubic) * v * v);
+          return T(0.5) * (1 + t) + T(0.5) * v * (1 - t * t) * inner_slope;
+        },
+        [](const Tensor& x) { return composed::gelu(x, {.tanh = true}); });
+  }
+  return activation(
+      "gelu", x,
+      []<class T>(const Block<T>& v) -> Block<T> {
+        return T(0.5) * v * (1 + kernels::erf<T>(v * T(1 / std::numbers::sqrt2)));
+      },
+      []<class T>(const Block<T>& v) -> Block<T> {
+        return T(0.5) * (1 + kernels::erf<T>(v * T(1 / std::numbers::sqrt2))) + v * normal_density(v);
+      },
+      [](const Tensor& x) { return composed::gelu(x); });
+}
+
+namespace composed {
+
+Tensor silu(const Tensor& x) { return x * fovea::sigmoid(x); }
+
+Tensor gelu(const Tensor& x, const GeluOptions& options) {
+  if (options.tanh) return 0.5 * x * (1.0 + tanh(sqrt_2_over_pi * (x + gelu_cubic * (x * x * x))));
+  return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2)));
+}
+
+}  // namespace composed
+}  // namespace fovea

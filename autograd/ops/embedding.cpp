@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <vector>
+
+#include "autograd/ops/ids.h"
+#include "autograd/ops/rows.h"
+#include "fovea/autograd/graph.h"
+
+namespace fovea {
+namespace {
+
+using kernels::Block;
+using kernels::cast;
+
+// Positions of ids, those of id v at starts[v] to starts[v + 1], in their order.
+struct PositionsById {
+  std::vector<std::int64_t> starts;
+  std::vector<std::int64_t> positions;
+
+  PositionsById(const Indices& ids, std::int64_t vocabulary)
+      : starts(static_cast<std::size_t>(vocabulary) + 1, 0),
+        positions(static_cast<std::size_t>(ids.numel())) {
+    // Counted one place late, so that handing out places moves each start to where it belongs.
+    const auto start_of = [&](std::int64_t i) { return static_cast<std::size_t>(ids[i]) + 1; };
+    for (std::int64_t i = 0; i < ids.numel(); ++i) ++starts[start_of(i)];
+    std::int64_t before = 0;
+    for (std::int64_t& start : starts) start = std::exchange(before, before + start);
+    for (std::int64_t i = 0; i < ids.numel(); ++i) {
+      positions[static_cast<std::size_t>(starts[start_of(i)]++)] = i;
+    }
+  }
+};
+
+// The sum of some of the rows (C) at `rows`.
+template <class T>
+void sum_rows(const T* rows, std::int64_t channels, std::span<const std::int64_t> positions, T* sum) {
+  kernels::for_each_block(channels, [&](std::int64_t c, auto count) {
+    Block<double> total = Block<double>::Zero();
+    for (const std::int64_t position : positions) {
+      total += cast<double>(kernels::load_part(rows + position * channels + c, count));
+    }
+    kernels::store_part(cast<T>(total), sum + c, count);
+  });
+}
+
+// The transpose of a lookup: row v of the result is the sum of the rows whose id is v. Each is summed by one
+// thread in the order of positions, so the bits do not depend on how many there are.
+Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary) {
+  const std::int64_t channels = rows.shape().back();
+  const Tensor table = empty({vocabulary, channels}, rows.dtype());
+  const PositionsById groups(ids, vocabulary);
+  dispatch(rows.dtype(), [&, flat = detail::row_major(rows)]<class T>() {
+    const T* from = flat.template data<T>();
+    T* to = detail::fresh_data<T>(table);
+    kernels::for_each_row(vocabulary, channels, [&](std::int64_t v) {
+      const std::int64_t* start = groups.starts.data() + v;
+      sum_rows(from, channels, {groups.positions.data() + start[0], groups.positions.data() + start[1]},
+               to + v * channels);
+    });
+  });
+  return record(
+      "embedding_gradient", table, {rows}, {},
+      [ids](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {embedding(dy, ids)}; });
+}
+
+template <class T>
+void look_up(const T* table, const Strides& strides, std::int64_t id, std::int64_t channels, T* row) {
+  const T* from = table + id * strides[0];
+  if (strides[1] == 1) {
+    std::copy_n(from, channels, row);
+  } else {
+    for (std::int64_t c = 0; c < channels; ++c) row[c] = from[c * strides[1]];
+  }
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& table, const Indices& ids) {
+  if (table.rank() != 2) {
+    fail<ShapeError>("[embedding] the table must be a matrix (V, C): its shape is {}",
+                     to_string(table.shape()));
+  }
+  const std::int64_t vocabulary = table.shape()[0];
+  const std::int64_t channels = table.shape()[1];
+  detail::count_ids("embedding", "id", ids, vocabulary);
+  Shape shape = ids.shape();
+  shape.push_back(channels);
+  const Tensor y = empty(shape, table.dtype());
+  dispatch(y.dtype(), [&]<class T>() {
+    const T* from = table.data<T>();
+    T* to = detail::fresh_data<T>(y);
+    kernels::for_each_row(ids.numel(), channels, [&](std::int64_t i) {
+      look_up(from, table.strides(), ids[i], channels, to + i * channels);
+    });
+  });
+  return record("embedding", y, {table}, {},
+                [ids, vocabulary](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {scatter(dy, ids, vocabulary)};
+                });
+}
+
+}  // namespace fovea

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "autograd/kernels/rows.h"
+#include "autograd/ops/elementwise.h"
+#include "fovea/autograd/kernel_runs.h"
+
+// What ops on rows share: from tensors to rows in memory.
+namespace fovea::detail {
+
+/// x's elements in row-major order, outside the graph.
+inline Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : contiguous(x.detach()); }
+
+/// A shape seen as rows along its last axis.
+struct Rows {
+  std::int64_t count = 1;
+  std::int64_t length;
+
+  explicit Rows(const Shape& shape) : length(shape.back()) {
+    for (std::size_t axis = 0; axis + 1 < shape.size(); ++axis) count *= shape[axis];
+  }
+};
+
+/// f along the last axis, brought to do the same along another one.
+template <class F>
+Tensor along_axis(const char* op, const Tensor& x, std::int64_t axis, const F& f) {
+  const std::int64_t along = normalize_axis(op, axis, x.rank());
+  const auto last = static_cast<std::int64_t>(x.rank()) - 1;
+  if (along == last) return f(x);
+  return contiguous(transpose(f(transpose(x, along, last)), along, last));
+}
+
+/// What composed formulas subtract before exp: the largest element where it is finite, else 0. A constant:
+/// the formulas' values do not depend on it.
+inline Tensor shift_of(const Tensor& x, const Axes& axes) {
+  if (x.numel() == 0) return sum(x.detach(), axes, keep_axis);
+  const Tensor largest = max(x.detach(), axes, keep_axis);
+  return where(is_finite(largest), largest, 0.0);
+}
+
+/// exp(x) / sum exp(x) over the axes, in ops; 0 where all of it is -inf.
+inline Tensor weights_over(const Tensor& x, const Axes& axes) {
+  const Tensor terms = exp(x - shift_of(x, axes));
+  const Tensor total = sum(terms, axes, keep_axis);
+  return terms / where(total == 0.0, 1.0, total);
+}
+
+}  // namespace fovea::detail

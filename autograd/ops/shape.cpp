@@ -1,0 +1,291 @@
+#include <numeric>
+#include <optional>
+
+#include "autograd/cotangents.h"
+#include "autograd/ops/elementwise.h"
+#include "fovea/autograd/graph.h"
+
+namespace fovea {
+
+using detail::view_of;
+
+namespace {
+
+std::size_t at(std::int64_t axis) { return static_cast<std::size_t>(axis); }
+
+// Strides that show x in another shape of as many elements, if there are any.
+std::optional<Strides> strides_for(const Tensor& x, const Shape& shape) {
+  if (x.is_contiguous() || x.numel() == 0) return contiguous_strides(shape);
+  // Runs of x's axes that step evenly are matched, from the back, with runs of the new shape's axes.
+  Strides strides(shape.size(), 1);
+  std::size_t next = shape.size();
+  for (std::size_t axis = x.rank(); axis-- > 0;) {
+    if (x.shape()[axis] == 1) continue;
+    const std::int64_t step = x.strides()[axis];
+    std::int64_t run = x.shape()[axis];
+    while (axis > 0 && (x.shape()[axis - 1] == 1 || x.strides()[axis - 1] == step * run)) {
+      run *= x.shape()[--axis];
+    }
+    std::int64_t filled = 1;
+    while (next > 0 && filled < run) {
+      strides[--next] = step * filled;
+      filled *= shape[next];
+    }
+    if (filled != run) return std::nullopt;
+  }
+  return strides;
+}
+
+Shape infer_size(const Tensor& x, Shape shape) {
+  const auto unknown = std::ranges::find(shape, -1);
+  if (unknown != shape.end()) {
+    *unknown = 1;
+    const std::int64_t known = numel(shape);
+    *unknown = known > 0 && x.numel() % known == 0 ? x.numel() / known : -1;
+  }
+  if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }) || numel(shape) != x.numel()) {
+    fail<ShapeError>("[reshape] {} elements of shape {} do not fit shape {}", x.numel(), to_string(x.shape()),
+                     to_string(shape));
+  }
+  return shape;
+}
+
+// Copies src into the elements of dst, which has its shape.
+void copy_into(const Tensor& dst, const Tensor& src) {
+  const kernels::Loops<2> loops(dst.shape(), {&dst.strides(), &src.strides()});
+  dispatch(dst.dtype(), [&]<class T>() {
+    kernels::map(loops, detail::fresh_data<T>(dst), [](const detail::Block<T>& v) { return v; }, src.data<T>());
+  });
+}
+
+Tensor copy_of(const Tensor& x) {
+  Tensor y = empty(x.shape(), x.dtype());
+  copy_into(y, x);
+  return y;
+}
+
+// The region of a contiguous tensor of that shape which `slice` from `begin` by `step` shows, and `select`.
+Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, std::int64_t step) {
+  Strides strides = contiguous_strides(shape);
+  const std::int64_t offset = begin * strides[axis];
+  strides[axis] *= step;
+  return {offset, std::move(strides)};
+}
+
+// x at a region of its row-major order. Its gradient is added to that region alone.
+Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
+  const Tensor base = contiguous(x);
+  return record("region", view_of(base, shape, region.strides, base.impl()->offset + region.offset), {base}, {},
+                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& asked) {
+  const Shape shape = infer_size(x, asked);
+  const std::optional<Strides> strides = strides_for(x, shape);
+  const Tensor y = strides ? view_of(x, shape, *strides, x.impl()->offset)
+                           : view_of(copy_of(x), shape, contiguous_strides(shape), 0);
+  return record("reshape", y, {x}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+    return {reshape(dy, needs.shape(0))};
+  });
+}
+
+Tensor permute(const Tensor& x, const Axes& order) {
+  const std::size_t rank = x.rank();
+  Shape shape;
+  Strides strides;
+  Axes inverse = order;
+  SmallVector<bool, 5> used(rank, false);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t axis = at(normalize_axis("permute", order[i], rank));
+    if (used[axis] || order.size() != rank) {
+      fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)), rank);
+    }
+    used[axis] = true;
+    inverse[axis] = static_cast<std::int64_t>(i);
+    shape.push_back(x.shape()[axis]);
+    strides.push_back(x.strides()[axis]);
+  }
+  if (order.size() != rank) {
+    fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)), rank);
+  }
+  return record("permute", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+                [inverse](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {permute(dy, inverse)};
+                });
+}
+
+Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+  const std::size_t a = at(normalize_axis("transpose", axis0, x.rank()));
+  const std::size_t b = at(normalize_axis("transpose", axis1, x.rank()));
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  std::swap(shape[a], shape[b]);
+  std::swap(strides[a], strides[b]);
+  return record("transpose", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+                [axis0, axis1](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {transpose(dy, axis0, axis1)};
+                });
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  if (broadcast_shapes("broadcast_to", x.shape(), shape) != shape) {
+    fail<ShapeError>("[broadcast_to] shape {} does not broadcast to {}", to_string(x.shape()), to_string(shape));
+  }
+  const Strides strides = kernels::broadcast_strides(x.shape(), x.strides(), shape);
+  return record("broadcast_to", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+                [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                  return {sum_to(dy, needs.shape(0))};
+                });
+}
+
+Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+  const std::size_t along = at(normalize_axis("slice", axis, x.rank()));
+  const std::int64_t size = x.shape()[along];
+  const std::int64_t first = begin < 0 ? begin + size : begin;
+  const std::int64_t last = end < 0 ? end + size : end;
+  if (step < 1) fail<ValueError>("[slice] step {}: it must be at least 1", step);
+  if (first < 0 || last < first || last > size) {
+    fail<ShapeError>("[slice] range {} to {} is not inside axis {} of shape {}", begin, end, axis,
+                     to_string(x.shape()));
+  }
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  shape[along] = (last - first + step - 1) / step;
+  strides[along] *= step;
+  const Region region = slice_region(x.shape(), along, first, step);
+  return record("slice", view_of(x, shape, strides, x.impl()->offset + first * x.strides()[along]), {x}, {},
+                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+}
+
+Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
+  const std::size_t along = at(normalize_axis("select", axis, x.rank()));
+  const std::int64_t size = x.shape()[along];
+  const std::int64_t index = position < 0 ? position + size : position;
+  if (index < 0 || index >= size) {
+    fail<IndexError>("[select] position {} is outside axis {} of shape {}", position, axis, to_string(x.shape()));
+  }
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  Region region = slice_region(x.shape(), along, index, 1);
+  for (SmallVector<std::int64_t, 5>* list : {&shape, &strides, &region.strides}) list->erase(list->begin() + along);
+  return record("select", view_of(x, shape, strides, x.impl()->offset + index * x.strides()[along]), {x}, {},
+                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+}
+
+std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes) {
+  const std::int64_t size = x.size(axis);
+  if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != size) {
+    fail<ShapeError>("[split] sizes {} do not add up to {}, axis {} of shape {}", to_string(sizes), size, axis,
+                     to_string(x.shape()));
+  }
+  std::vector<Tensor> pieces;
+  std::int64_t begin = 0;
+  for (const std::int64_t piece : sizes) {
+    pieces.push_back(slice(x, axis, begin, begin + piece));
+    begin += piece;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts) {
+  const std::int64_t size = x.size(axis);
+  if (parts < 1 || size % parts != 0) {
+    fail<ShapeError>("[split] axis {} of shape {} does not divide into {} equal pieces", axis, to_string(x.shape()),
+                     parts);
+  }
+  return split(x, axis, Shape(at(parts), size / parts));
+}
+
+Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
+  if (tensors.empty()) throw ShapeError("[concat] no tensors to join: at least one is needed");
+  const Tensor& first = tensors[0];
+  const std::size_t along = at(normalize_axis("concat", axis, first.rank()));
+  Shape shape = first.shape();
+  shape[along] = 0;
+  std::vector<std::int64_t> begins{0};
+  for (const Tensor& x : tensors) {
+    detail::check_same_dtype("concat", first, x);
+    Shape others = x.shape();
+    if (others.size() == shape.size()) others[along] = shape[along];
+    if (others != shape) {
+      fail<ShapeError>("[concat] shapes {} and {} differ beyond axis {}", to_string(first.shape()),
+                       to_string(x.shape()), axis);
+    }
+    shape[along] += x.shape()[along];
+    begins.push_back(shape[along]);
+  }
+  const Tensor y = empty(shape, first.dtype());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Region region = slice_region(shape, along, begins[i], 1);
+    copy_into(view_of(y, tensors[i].shape(), region.strides, region.offset), tensors[i]);
+  }
+  return record("concat", y, tensors, {},
+                [along, begins](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                  Gradients gradients;
+                  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+                    gradients.push_back(needs[i] ? slice(dy, static_cast<std::int64_t>(along), begins[i], begins[i + 1])
+                                                 : Gradient());
+                  }
+                  return gradients;
+                });
+}
+Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis) {
+  return concat(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+Tensor stack(std::span<const Tensor> tensors, std::int64_t axis) {
+  if (tensors.empty()) throw ShapeError("[stack] no tensors to join: at least one is needed");
+  const std::int64_t along = normalize_axis("stack", axis, tensors[0].rank() + 1);
+  std::vector<Tensor> layers;
+  for (const Tensor& x : tensors) {
+    if (x.shape() != tensors[0].shape()) {
+      fail<ShapeError>("[stack] shapes {} and {} differ", to_string(tensors[0].shape()), to_string(x.shape()));
+    }
+    Shape shape = x.shape();
+    shape.insert(shape.begin() + along, 1);
+    layers.push_back(reshape(x, shape));
+  }
+  return concat(layers, along);
+}
+Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t axis) {
+  return stack(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+Tensor clone(const Tensor& x) {
+  return record("clone", copy_of(x), {x}, {},
+                [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {dy}; });
+}
+
+Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
+
+Tensor to(const Tensor& x, Dtype dtype) {
+  if (x.dtype() == dtype) return x;
+  const Tensor y = empty(x.shape(), dtype);
+  const kernels::Loops<2> loops(x.shape(), {&y.strides(), &x.strides()});
+  dispatch(dtype, [&]<class To>() {
+    dispatch(x.dtype(), [&]<class From>() {
+      kernels::map(
+          loops, detail::fresh_data<To>(y),
+          [](const detail::Block<From>& v) -> detail::Block<To> { return v.template cast<To>(); }, x.data<From>());
+    });
+  });
+  return record("to", y, {x}, {}, [from = x.dtype()](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+    return {to(dy, from)};
+  });
+}
+
+namespace detail {
+
+Tensor embed(const Tensor& part, const Shape& shape, const Region& region) {
+  const Tensor whole = zeros(shape, part.dtype());
+  add_in_place(view_of(whole, part.shape(), region.strides, region.offset), part);
+  return record("embed", whole, {part}, {},
+                [region](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                  return {view_region(dy, needs.shape(0), region)};
+                });
+}
+
+}  // namespace detail
+}  // namespace fovea

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "autograd/ops/rows.h"
+#include "fovea/autograd/composed.h"
+#include "fovea/autograd/graph.h"
+
+namespace fovea {
+
+using detail::along_axis;
+using detail::row_major;
+using detail::Rows;
+using kernels::Block;
+using kernels::block_size;
+using kernels::cast;
+using kernels::for_each_block;
+using kernels::load_part;
+using kernels::store_part;
+
+namespace {
+
+template <class T>
+constexpr T hidden = -std::numeric_limits<T>::infinity();
+
+// A hidden row adds up to 0, and its scale is 0 too: its weights are zeros, not 0 / 0. Terms wait for the
+// scale in y; those at the end of the row, here.
+template <class T>
+void softmax_row(const T* x, T* y, std::int64_t n) {
+  Block<T> end = Block<T>::Zero();
+  const auto keep = [&](std::int64_t i, auto count, const Block<T>& terms) {
+    if (count == block_size) {
+      store_part(terms, y + i, count);
+    } else {
+      end = terms;
+    }
+  };
+  const double total = kernels::sum_exp(x, n, kernels::shift_of_row(x, n), keep);
+  const T scale = total == 0 ? T(0) : static_cast<T>(1 / total);
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> terms = count == block_size ? load_part(y + i, count) : end;
+    store_part<T>(terms * scale, y + i, count);
+  });
+}
+
+// dx = y (dy - <dy, y>): the Jacobian diag(y) - y y^T applied to dy without forming it.
+template <class T>
+void softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
+  Block<double> products = Block<double>::Zero();
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> product = load_part(y + i, count) * load_part(dy + i, count);
+    products += cast<double>(product);
+  });
+  const T along_y = static_cast<T>(products.sum());
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    store_part<T>(load_part(y + i, count) * (load_part(dy + i, count) - along_y), dx + i, count);
+  });
+}
+
+// The shift goes first: the larger it is, the more a sum of it with the logarithm would lose.
+template <class T>
+void log_softmax_row(const T* x, T* y, std::int64_t n) {
+  const T shift = kernels::shift_of_row(x, n);
+  const double total = kernels::sum_exp(x, n, shift);
+  const T log_total = total == 0 ? T(0) : static_cast<T>(std::log(total));
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    store_part<T>(load_part(x + i, count) - shift - log_total, y + i, count);
+  });
+}
+
+// dx = dy - exp(y) sum(dy), and 0 in a hidden row.
+template <class T>
+void log_softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
+  if (std::all_of(y, y + n, [](T value) { return value == hidden<T>; })) {
+    std::fill_n(dx, n, T(0));
+    return;
+  }
+  Block<double> total = Block<double>::Zero();
+  for_each_block(n, [&](std::int64_t i, auto count) { total += cast<double>(load_part(dy + i, count)); });
+  const T sum_dy = static_cast<T>(total.sum());
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> p = kernels::exp_block(load_part(y + i, count));
+    store_part<T>(load_part(dy + i, count) - p * sum_dy, dx + i, count);
+  });
+}
+
+// Runs f(in..., out, n) on the rows of tensors of one shape.
+template <class F, class... More>
+Tensor map_rows(Kernel kernel, const F& f, const Tensor& x, const More&... more) {
+  const Tensor out = empty(x.shape(), x.dtype());
+  const Rows rows(x.shape());
+  dispatch(x.dtype(), [&, in = std::array{row_major(x), row_major(more)...}]<class T>() {
+    T* to = detail::fresh_data<T>(out);
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+      kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
+        f((in[k].template data<T>() + row * n)..., to + row * n, n);
+      });
+    }
+    (std::index_sequence_for<Tensor, More...>());
+  });
+  detail::count_run(kernel);
+  return out;
+}
+
+Tensor softmax_gradient(const Tensor& y, const Tensor& dy) {
+  if (recording()) return y * (dy - sum(y * dy, -1, keep_axis));
+  return map_rows(
+      Kernel::softmax_backward, [](auto... row) { softmax_row_backward(row...); }, y, dy);
+}
+
+Tensor softmax_of_rows(const Tensor& x) {
+  const Tensor y = map_rows(
+      Kernel::softmax, [](auto... row) { softmax_row(row...); }, x);
+  return record("softmax", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+    return {softmax_gradient(saved[0], dy)};
+  });
+}
+
+Tensor log_softmax_gradient(const Tensor& y, const Tensor& dy) {
+  if (recording()) return where(any(y != hidden<double>, -1), dy - exp(y) * sum(dy, -1, keep_axis), 0.0);
+  return map_rows(
+      Kernel::log_softmax_backward, [](auto... row) { log_softmax_row_backward(row...); }, y, dy);
+}
+
+Tensor log_softmax_of_rows(const Tensor& x) {
+  const Tensor y = map_rows(
+      Kernel::log_softmax, [](auto... row) { log_softmax_row(row...); }, x);
+  return record("log_softmax", y, {x}, {y},
+                [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  return {log_softmax_gradient(saved[0], dy)};
+                });
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, std::int64_t axis) { return along_axis("softmax", x, axis, softmax_of_rows); }
+
+Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+  return along_axis("log_softmax", x, axis, log_softmax_of_rows);
+}
+
+Tensor composed::softmax(const Tensor& x, std::int64_t axis) { return detail::weights_over(x, axis); }
+
+Tensor composed::log_softmax(const Tensor& x, std::int64_t axis) {
+  const Tensor shifted = x - detail::shift_of(x, axis);
+  const Tensor total = sum(exp(shifted), axis, keep_axis);
+  const Bool nothing = total == 0.0;
+  return where(nothing, hidden<double>, shifted - log(where(nothing, 1.0, total)));
+}
+
+}  // namespace fovea

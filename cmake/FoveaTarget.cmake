@@ -1,0 +1,26 @@
+# What every target of the project has in common, and the library's optional part.
+
+include(CheckCXXCompilerFlag)
+
+# C++20 without extensions, warnings, and the repository as the root of private includes.
+function(fovea_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Wold-style-cast
+    $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wshadow>  # GCC's also warns of what a lambda can't see
+    # What GCC 12 says of headers of its own: <regex>, <string>, and the intrinsics of AVX-512.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict>
+    $<$<BOOL:${FOVEA_WERROR}>:-Werror>)
+endfunction()
+
+# -march=native stays inside the library: its users compile with flags of their own.
+function(fovea_native target)
+  if(FOVEA_NATIVE)
+    check_cxx_compiler_flag(-march=native FOVEA_HAS_MARCH_NATIVE)
+    if(FOVEA_HAS_MARCH_NATIVE)
+      target_compile_options(${target} PRIVATE -march=native)
+    endif()
+  endif()
+endfunction()

@@ -1,0 +1,231 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fovea/autograd/dense.h"
+#include "fovea/autograd/mask.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/export.h"
+
+/// Differentiable ops, to any order. Each computes a new tensor, or a view, and leaves its inputs alone.
+///
+/// All of them throw DtypeError when f32 and f64 meet, and ShapeError when shapes do not fit; more is said where
+/// there is more. Binary ops broadcast as NumPy does: aligned at the last axis, size 1 repeats.
+///
+/// A cotangent that is exactly zero stays zero through a local derivative that is not finite, so the branch that
+/// `where` did not take sends no NaN back.
+namespace fovea {
+
+/// For reductions: keep the reduced axes with size 1.
+inline constexpr bool keep_axis = true;
+
+// --- Arithmetic: (...), (...) -> broadcast (...) ------------------------------------------------------------
+
+FOVEA_API Tensor add(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor sub(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor mul(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor div(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor neg(const Tensor& x);
+
+/// a x + b with numbers a and b.
+FOVEA_API Tensor affine(const Tensor& x, double a, double b);
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+inline Tensor operator+(const Tensor& x, double b) { return affine(x, 1, b); }
+inline Tensor operator+(double a, const Tensor& x) { return affine(x, 1, a); }
+inline Tensor operator-(const Tensor& x, double b) { return affine(x, 1, -b); }
+inline Tensor operator-(double a, const Tensor& x) { return affine(x, -1, a); }
+inline Tensor operator*(const Tensor& x, double a) { return affine(x, a, 0); }
+inline Tensor operator*(double a, const Tensor& x) { return affine(x, a, 0); }
+FOVEA_API Tensor operator/(const Tensor& x, double b);
+FOVEA_API Tensor operator/(double a, const Tensor& x);
+
+/// The larger or smaller of the two; where they are equal, each gets half of the gradient.
+FOVEA_API Tensor maximum(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor minimum(const Tensor& a, const Tensor& b);
+
+// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient -----------------------------------------
+
+FOVEA_API Bool operator<(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator<=(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator>(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator>=(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator==(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator!=(const Tensor& a, const Tensor& b);
+FOVEA_API Bool operator<(const Tensor& a, double b);
+FOVEA_API Bool operator<=(const Tensor& a, double b);
+FOVEA_API Bool operator>(const Tensor& a, double b);
+FOVEA_API Bool operator>=(const Tensor& a, double b);
+FOVEA_API Bool operator==(const Tensor& a, double b);
+FOVEA_API Bool operator!=(const Tensor& a, double b);
+FOVEA_API Bool is_finite(const Tensor& x);
+
+/// a where `condition` is true, b elsewhere; all three broadcast.
+FOVEA_API Tensor where(const Bool& condition, const Tensor& a, const Tensor& b);
+FOVEA_API Tensor where(const Bool& condition, const Tensor& a, double b);
+FOVEA_API Tensor where(const Bool& condition, double a, const Tensor& b);
+
+/// x limited to [low, high]; the gradient passes at the bounds and not beyond them.
+/// Throws: ValueError if low > high or either is NaN.
+FOVEA_API Tensor clamp(const Tensor& x, double low, double high);
+
+// --- Elementwise functions: (...) -> (...) ------------------------------------------------------------------
+
+FOVEA_API Tensor exp(const Tensor& x);
+FOVEA_API Tensor log(const Tensor& x);
+/// The gradient at 0 is 0.
+FOVEA_API Tensor sqrt(const Tensor& x);
+/// 1 / sqrt(x).
+FOVEA_API Tensor rsqrt(const Tensor& x);
+/// The gradient at 0 is 0.
+FOVEA_API Tensor abs(const Tensor& x);
+/// x^p with a number p; x^0 = 1 with gradient 0 everywhere.
+FOVEA_API Tensor pow(const Tensor& x, double p);
+/// a^b, elementwise with broadcasting; d/db = a^b ln a, which is 0 where a = 0 and b >= 0.
+FOVEA_API Tensor pow(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor tanh(const Tensor& x);
+/// The error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to x.
+FOVEA_API Tensor erf(const Tensor& x);
+/// 1 / (1 + exp(-x)).
+FOVEA_API Tensor sigmoid(const Tensor& x);
+/// max(x, 0); the gradient at 0 is 0.
+FOVEA_API Tensor relu(const Tensor& x);
+/// x sigmoid(x) (Elfwing et al. 2017; also called swish).
+FOVEA_API Tensor silu(const Tensor& x);
+
+struct GeluOptions {
+  bool tanh = false;  ///< the approximation x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which GPT-2 uses
+};
+/// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
+FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
+
+// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis ------------------------
+
+FOVEA_API Tensor sum(const Tensor& x);
+FOVEA_API Tensor sum(const Tensor& x, const Axes& axes, bool keep = false);
+/// Throws: ShapeError if there is nothing to average.
+FOVEA_API Tensor mean(const Tensor& x);
+FOVEA_API Tensor mean(const Tensor& x, const Axes& axes, bool keep = false);
+/// The largest element; equal ones share the gradient equally. NaN if any is. Throws: ShapeError if empty.
+FOVEA_API Tensor max(const Tensor& x);
+FOVEA_API Tensor max(const Tensor& x, const Axes& axes, bool keep = false);
+/// log sum exp(x), without overflow; -inf where there is nothing to add up, with gradient 0.
+FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false);
+/// The position of the largest element along an axis: the first of equal ones. Throws: ShapeError if empty.
+FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
+
+// --- Shape. Views share the array of their input wherever strides allow -------------------------------------
+
+/// The same elements in another shape; one size may be -1, to be inferred. A copy if strides do not allow a view.
+FOVEA_API Tensor reshape(const Tensor& x, const Shape& shape);
+/// Exchanges two axes.
+FOVEA_API Tensor transpose(const Tensor& x, std::int64_t axis0 = -2, std::int64_t axis1 = -1);
+/// Axis i of the result is axis order[i] of x.
+FOVEA_API Tensor permute(const Tensor& x, const Axes& order);
+/// Repeats along new leading axes and along axes of size 1, without a copy.
+FOVEA_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
+/// Elements begin, begin + step, ... before `end` of an axis; negative begin and end count from the back.
+/// Throws: ShapeError if the range is outside the axis; ValueError if step < 1.
+FOVEA_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_t end,
+                       std::int64_t step = 1);
+/// One position of an axis, which is dropped. Throws: IndexError.
+FOVEA_API Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position);
+/// Pieces of an axis, of the given sizes. Throws: ShapeError if they do not add up to the axis.
+FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes);
+/// `parts` pieces of equal size. Throws: ShapeError if the axis does not divide.
+FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts);
+/// Joins tensors along an axis. Throws: ShapeError if there is none, or another axis differs.
+FOVEA_API Tensor concat(std::span<const Tensor> tensors, std::int64_t axis);
+FOVEA_API Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis);
+/// Joins tensors of one shape along a new axis.
+FOVEA_API Tensor stack(std::span<const Tensor> tensors, std::int64_t axis);
+FOVEA_API Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t axis);
+/// A copy of the elements in row-major order, in an array of its own.
+FOVEA_API Tensor clone(const Tensor& x);
+/// x itself if it is row-major, else a copy that is.
+FOVEA_API Tensor contiguous(const Tensor& x);
+/// The same values as another dtype.
+FOVEA_API Tensor to(const Tensor& x, Dtype dtype);
+/// Adds up what broadcasting repeated: the transpose of `broadcast_to`.
+FOVEA_API Tensor sum_to(const Tensor& x, const Shape& shape);
+
+// --- Matrix products ----------------------------------------------------------------------------------------
+
+/// (..., M, K) x (..., K, N) -> (..., M, N), with broadcast batch axes. A vector on the left is a row (its axis
+/// is dropped from the result), on the right a column. Transposed views are read in place.
+FOVEA_API Tensor matmul(const Tensor& a, const Tensor& b);
+
+/// x W + b. Shapes: x (..., I), W (I, O), b (O,) or undefined -> (..., O).
+FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
+
+// --- Lookup -------------------------------------------------------------------------------------------------
+
+/// Rows of a table. Shapes: table (V, C), ids (...) -> (..., C).
+/// Throws: IndexError naming the position and value of an id outside [0, V).
+FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids);
+
+// --- Softmax and what is built on it ------------------------------------------------------------------------
+
+/// y_i = exp(x_i - m) / sum_j exp(x_j - m) along an axis, with m = max_j x_j.
+///
+/// A row that is -inf throughout (nothing to see) gives zeros, in value and in gradient.
+/// Shapes: (..., N, ...) -> the same.
+FOVEA_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
+
+/// y_i = x_i - log sum_j exp(x_j) along an axis. A row that is -inf throughout stays so, with gradient 0.
+/// Shapes: (..., N, ...) -> the same.
+FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+
+enum class Reduction { mean, sum, none };
+
+struct CrossEntropyOptions {
+  std::optional<std::int64_t> ignore_index = {};  ///< targets of this value count for nothing
+  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets divided by their number
+};
+struct CrossEntropy {
+  Tensor loss;             ///< () in nats; the shape of the targets if there is no reduction, 0 where ignored
+  std::int64_t count = 0;  ///< how many targets were kept; if none, the loss and its gradient are 0
+};
+/// -log softmax(logits)[target], averaged over the targets that are kept.
+///
+/// Shapes: logits (..., V), targets (...).
+/// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value.
+FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& targets,
+                                     const CrossEntropyOptions& options = {});
+
+/// y = (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance biased (Ba et al. 2016).
+///
+/// Shapes: x (..., C), gain and bias (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
+FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, double eps = 1e-5);
+
+struct AttentionOptions {
+  Mask mask = {};
+  std::optional<double> scale = {};  ///< of the scores; 1/sqrt(D) by default, D the size of a head
+};
+struct Attention {
+  Tensor output;   ///< (B, H, Tq, D)
+  Tensor weights;  ///< (B, H, Tq, Tk): rows sum to 1, or are 0 where the mask hides everything
+};
+/// Scaled dot-product attention: softmax(q k^T scale, masked) v (Vaswani et al. 2017, eq. 1).
+///
+/// NaN or infinity in keys and values that no query may see has no influence on any value or gradient.
+/// Shapes: q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv).
+FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
+FOVEA_API Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const AttentionOptions& options = {});
+
+/// One head of self-attention, as the essay writes it:
+///   Q = x Wq, K = x Wk, V = x Wv, A = softmax(Q K^T / sqrt(D), masked), y = A V Wo.
+///
+/// Shapes: x (B, T, C) or (T, C); Wq, Wk, Wv (C, D); Wo (D, C) -> output as x, weights (B, T, T) or (T, T).
+FOVEA_API Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
+                                   const Tensor& Wo, const Mask& mask = Mask::causal());
+
+}  // namespace fovea
