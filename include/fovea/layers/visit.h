@@ -1,0 +1,224 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fovea/autograd/named_tensor.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/export.h"
+
+/// A layer is a plain struct that names its members in one function:
+///
+///   struct Block {
+///     LayerNorm norm;
+///     std::optional<SelfAttention> attention;
+///     std::vector<Linear> mlp;
+///     Tensor scale;  // made with parameter(...)
+///     static void visit(const Block& self, Visitor& v) {
+///       v("norm", self.norm);
+///       v("attention", self.attention);
+///       v("mlp", self.mlp);
+///       v("scale", self.scale);
+///     }
+///   };
+///
+/// Everything below follows from that. Names join with dots: "mlp.0.W".
+///
+/// Copying a layer shares its tensors, as copying a Tensor does; `clone` gives the copy tensors of its own.
+/// So `std::vector<Block>(n, block)` would tie n blocks: two members that share an array without a declared
+/// tie are an error in every function below.
+namespace fovea {
+
+class Visitor;
+
+/// A type with `static void visit(const L& self, Visitor& v)`, which may also be a template of either
+/// argument.
+template <class L>
+concept Layer = requires(const L& layer, Visitor& v) {
+  L::visit(layer, v);
+};
+
+/// What training does with a tensor of a layer: a parameter is learned, a frozen one is a weight that is not,
+/// a buffer is not a weight. All are saved.
+enum class Role : std::uint8_t { parameter, frozen, buffer };
+
+/// One tensor of a layer.
+struct Member {
+  std::string name;
+  const Tensor* tensor = nullptr;
+  Role role = Role::parameter;
+  std::optional<std::size_t> tied_to = {};  ///< the place in the list of the member whose tensor it shares
+};
+
+/// What a layer's `visit` tells about its members. It reads them only.
+class FOVEA_API Visitor {
+ public:
+  /// A parameter, a layer, or a vector, array or optional of those. A Tensor without a value (no bias) is
+  /// left out.
+  template <class T>
+  void operator()(std::string_view name, const T& member);
+
+  /// The same for members whose tensors are frozen, or buffers.
+  template <class T>
+  void frozen(std::string_view name, const T& member) {
+    in_role(Role::frozen, name, member);
+  }
+  template <class T>
+  void buffer(std::string_view name, const T& member) {
+    in_role(Role::buffer, name, member);
+  }
+
+  // A temporary is no member: it would be gone before its address is used.
+  template <class T>
+  void operator()(std::string_view name, const T&& member) = delete;
+  template <class T>
+  void frozen(std::string_view name, const T&& member) = delete;
+  template <class T>
+  void buffer(std::string_view name, const T&& member) = delete;
+
+  /// Declares that two members, named as seen from this layer, are one and the same Tensor:
+  /// `v.tie("head.W", "body.W")` after `head.W = body.W` in the constructor. It is counted and saved as
+  /// `original`.
+  void tie(std::string_view name, std::string_view original);
+
+  /// All tensors in the order of their visit.
+  /// Throws: ValueError for two members of one name, an array shared without a declared tie, or a declared
+  /// tie that is none; GraphError for a tensor that an op computed, or a frozen one or buffer with a
+  /// gradient.
+  std::vector<Member> members() &&;
+
+ private:
+  template <class T>
+  void in_role(Role role, std::string_view name, const T& member) {
+    const Role before = std::exchange(role_, std::max(role_, role));
+    (*this)(name, member);
+    role_ = before;
+  }
+  void add(std::string_view name, const Tensor& tensor);
+  std::string full(std::string_view name) const { return prefix_ + std::string(name); }
+
+  std::string prefix_;
+  Role role_ = Role::parameter;
+  std::vector<Member> members_;
+  std::vector<std::pair<std::string, std::string>> ties_;
+};
+
+/// Makes a leaf that training changes: what a constructor makes its weights with, such as
+/// `W(parameter(uniform({in, out}, rng, -a, a)))`. Frozen tensors and buffers are made without it.
+FOVEA_API Tensor parameter(const Tensor& initial);
+
+namespace detail {
+template <class>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+template <class>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_vector<std::array<T, N>> = true;
+
+FOVEA_API std::vector<NamedTensor> named_parameters(const std::vector<Member>& members);
+FOVEA_API std::int64_t parameter_count(const std::vector<Member>& members);
+FOVEA_API void freeze(const std::vector<Member>& members);
+FOVEA_API std::string to_string(const std::vector<Member>& members);
+// Gives each member a tensor of its own of that dtype (by default, the one it has), and ties them as before.
+// The members must belong to a layer that is not const.
+FOVEA_API void renew(const std::vector<Member>& members, std::optional<Dtype> dtype);
+}  // namespace detail
+
+/// Every tensor of a layer: what the other functions here are made of.
+/// Throws: as Visitor::members.
+template <class L>
+std::vector<Member> members(const L& layer) {
+  static_assert(Layer<L>,
+                "a layer needs `static void visit(const L& self, Visitor& v)`, which names its members");
+  Visitor visitor;
+  L::visit(layer, visitor);
+  return std::move(visitor).members();
+}
+
+/// What training changes, by name, in the order of `visit`; a tied tensor comes once. The handles share the
+/// layer's tensors.
+template <class L>
+std::vector<NamedTensor> named_parameters(const L& layer) {
+  return detail::named_parameters(members(layer));
+}
+
+/// The number of elements of all `named_parameters`.
+template <class L>
+std::int64_t parameter_count(const L& layer) {
+  return detail::parameter_count(members(layer));
+}
+
+/// Turns gradients off for all tensors of a layer, for a constructor that declares it frozen.
+template <class L>
+void freeze(const L& layer) {
+  detail::freeze(members(layer));
+}
+
+/// A copy with tensors of its own, tied among themselves as the original's; gradients are not copied.
+template <Layer L>
+L clone(const L& layer) {
+  L copy = layer;
+  detail::renew(members(copy), std::nullopt);
+  return copy;
+}
+
+/// A copy whose tensors hold the same values as another dtype, otherwise like `clone`.
+template <Layer L>
+L to(const L& layer, Dtype dtype) {
+  L copy = layer;
+  detail::renew(members(copy), dtype);
+  return copy;
+}
+
+/// Names, dtypes and shapes, one a line, and how many elements there are; also by fmt::print("{}", layer).
+template <Layer L>
+std::string to_string(const L& layer) {
+  return detail::to_string(members(layer));
+}
+
+template <class T>
+void Visitor::operator()(std::string_view name, const T& member) {
+  if constexpr (std::same_as<T, Tensor>) {
+    add(name, member);
+  } else if constexpr (detail::is_optional<T>) {
+    if (member) (*this)(name, *member);
+  } else if constexpr (Layer<T> || detail::is_vector<T>) {
+    const std::string outer = std::exchange(prefix_, full(name) + ".");
+    if constexpr (Layer<T>) {
+      T::visit(member, *this);
+    } else {
+      std::size_t position = 0;
+      for (const auto& element : member) (*this)(std::to_string(position++), element);
+    }
+    prefix_ = outer;
+  } else {
+    static_assert(
+        Layer<T>,
+        "a member named in `visit` must be a Tensor, a layer (a type with `static void visit(const L&, "
+        "Visitor&)`), or a vector, array or optional of those; leave out what is none of them");
+  }
+}
+
+}  // namespace fovea
+
+template <fovea::Layer L>
+struct fmt::formatter<L> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+  template <class Context>
+  auto format(const L& layer, Context& context) const {
+    return fmt::format_to(context.out(), "{}", fovea::to_string(layer));
+  }
+};

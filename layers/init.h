@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+
+#include "autograd/fail.h"
+#include "fovea/autograd/rng.h"
+#include "fovea/layers/visit.h"
+
+namespace fovea {
+
+/// Throws ValueError, naming the layer, if one of the sizes it is made with is below 1.
+inline void check_sizes(const char* layer, std::initializer_list<std::int64_t> sizes) {
+  for (const std::int64_t size : sizes) {
+    if (size < 1) {
+      fail<ValueError>("[{}] asked for the sizes {}: each must be at least 1", layer,
+                       to_string(Shape(sizes)));
+    }
+  }
+}
+
+/// A weight (in, out), uniform in +-1/sqrt(in), so that a product with it keeps the scale of its input.
+inline Tensor uniform_weight(std::int64_t in, std::int64_t out, Rng& rng) {
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  return parameter(uniform({in, out}, rng, -bound, bound));
+}
+
+}  // namespace fovea

@@ -1,0 +1,23 @@
+#include "fovea/layers/one_head_model.h"
+
+#include "fovea/autograd/ops.h"
+
+namespace fovea {
+
+OneHeadModel::OneHeadModel(std::int64_t vocabulary, std::int64_t d_model, Rng& rng)
+    : embedding(vocabulary, d_model, rng),
+      positions(d_model),
+      attention(d_model, d_model, rng),
+      output(d_model, vocabulary, rng) {}
+
+Tensor OneHeadModel::operator()(const Indices& ids, const Mask& mask) const {
+  return with_weights(ids, mask).logits;
+}
+
+OneHeadModel::Prediction OneHeadModel::with_weights(const Indices& ids, const Mask& mask) const {
+  const Tensor x = positions(embedding(ids));
+  const Attention attended = attention.with_weights(x, mask);
+  return {output(x + attended.output), attended.weights};
+}
+
+}  // namespace fovea

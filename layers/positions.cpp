@@ -1,0 +1,63 @@
+#include "fovea/layers/positions.h"
+
+#include <cmath>
+
+#include "autograd/tensor_impl.h"
+#include "fovea/autograd/ops.h"
+#include "layers/init.h"
+
+namespace fovea {
+namespace {
+
+void check_input(const char* layer, const Tensor& x, std::int64_t d_model) {
+  if (x.rank() < 2 || x.size(-1) != d_model) {
+    fail<ShapeError>("[{}] positions of {} channels are added to x (..., T, {}), not to x {}", layer, d_model,
+                     d_model, to_string(x.shape()));
+  }
+}
+
+}  // namespace
+
+Tensor sine_cosine_positions(std::int64_t length, std::int64_t d_model, Dtype dtype) {
+  Tensor positions = empty({length, d_model}, dtype);
+  dispatch(dtype, [&]<class T>() {
+    T* data = detail::fresh_data<T>(positions);
+    for (std::int64_t c = 0; c < d_model; c += 2) {
+      const double rate = std::pow(10000.0, -static_cast<double>(c) / static_cast<double>(d_model));
+      for (std::int64_t t = 0; t < length; ++t) {
+        const double angle = static_cast<double>(t) * rate;
+        data[t * d_model + c] = static_cast<T>(std::sin(angle));
+        if (c + 1 < d_model) data[t * d_model + c + 1] = static_cast<T>(std::cos(angle));
+      }
+    }
+  });
+  return positions;
+}
+
+SineCosinePositions::SineCosinePositions(std::int64_t d_model_) : d_model(d_model_) {
+  check_sizes("SineCosinePositions", {d_model});
+}
+
+Tensor SineCosinePositions::operator()(const Tensor& x) const {
+  check_input("SineCosinePositions", x, d_model);
+  return x + sine_cosine_positions(x.size(-2), d_model, x.dtype());
+}
+
+LearnedPositions::LearnedPositions(std::int64_t max_length, std::int64_t d_model, Rng& rng) {
+  check_sizes("LearnedPositions", {max_length, d_model});
+  table = parameter(randn({max_length, d_model}, rng));
+}
+
+Tensor LearnedPositions::operator()(const Tensor& x) const {
+  check_input("LearnedPositions", x, table.size(1));
+  const std::int64_t length = x.size(-2);
+  if (length > table.size(0)) {
+    fail<ShapeError>(
+        "[LearnedPositions] x {} has {} positions, and only {} are learned: shorten the sequence or "
+        "make the layer with a larger max_length",
+        to_string(x.shape()), length, table.size(0));
+  }
+  return x + slice(table, 0, 0, length);
+}
+
+}  // namespace fovea

@@ -1,0 +1,146 @@
+#include "fovea/layers/state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "autograd/fail.h"
+#include "fovea/autograd/ops.h"
+
+namespace fovea {
+namespace {
+
+using Values = std::map<std::string, Tensor>;
+
+Values values_by_name(const State& state) {
+  Values values;
+  const auto add = [&](const std::string& name, const Tensor& value) {
+    if (!values.emplace(name, value).second) fail<ValueError>("[load] the state has '{}' twice", name);
+  };
+  for (const auto& [name, value] : state.tensors) add(name, value.detach());
+  const Values originals = values;
+  for (const auto& [name, original] : state.aliases) {
+    const auto found = originals.find(original);
+    if (found == originals.end()) {
+      fail<ValueError>("[load] the state says that '{}' is '{}', which it does not have", name, original);
+    }
+    add(name, found->second);
+  }
+  return values;
+}
+
+// The member's own name and those tied to it.
+std::vector<std::string> names_of(std::size_t place, const std::vector<Member>& members) {
+  std::vector<std::string> names{members[place].name};
+  for (const Member& member : members) {
+    if (member.tied_to == place) names.push_back(member.name);
+  }
+  return names;
+}
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  return a.impl() == b.impl() || (a.shape() == b.shape() && a.to_vector() == b.to_vector());
+}
+
+// The value for a member under any of its names; empty if there is none.
+Tensor value_for(std::size_t place, const std::vector<Member>& members, const Values& values) {
+  Tensor value;
+  std::string value_name;
+  for (const std::string& name : names_of(place, members)) {
+    const auto found = values.find(name);
+    if (found == values.end()) continue;
+    if (value.defined() && !same_values(value, found->second)) {
+      fail<ValueError>("[load] the layer ties '{}' and '{}', and the state has different values for them",
+                       value_name, name);
+    }
+    value = found->second;
+    value_name = name;
+  }
+  return value;
+}
+
+// A write that is ready to be made and can't fail any more.
+struct Write {
+  Tensor to;
+  Tensor value;  // row-major, of the same shape and dtype
+};
+
+void write(Write& write) {
+  dispatch(write.to.dtype(), [&]<class T>() {
+    const auto bytes = static_cast<std::size_t>(write.to.numel()) * sizeof(T);
+    if (bytes > 0) std::memcpy(write.to.mutable_data<T>(), write.value.data<T>(), bytes);
+  });
+}
+
+std::vector<std::string> unexpected_names(const Values& values, const std::vector<Member>& members) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) {
+    const auto has_name = [&name = name](const Member& member) { return member.name == name; };
+    if (std::ranges::none_of(members, has_name)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string to_string(const LoadReport& report) {
+  std::string text = fmt::format("{} loaded", report.loaded.size());
+  for (const std::string& name : report.missing) text += "\n  missing: " + name;
+  for (const std::string& name : report.unexpected) text += "\n  unexpected: " + name;
+  for (const auto& [name, expected, found] : report.misshaped) {
+    text += fmt::format("\n  mis-shaped: {} is {} in the layer and {} in the state", name,
+                        to_string(expected), to_string(found));
+  }
+  return text;
+}
+
+LoadError::LoadError(LoadReport found)
+    : Error(
+          "[load] the state does not fit the layer, and nothing was loaded; pass {.partial = true} to load "
+          "what "
+          "fits: " +
+          to_string(found)),
+      report(std::move(found)) {}
+
+namespace detail {
+
+State state(const std::vector<Member>& members) {
+  State state;
+  for (const Member& member : members) {
+    if (member.tied_to) {
+      state.aliases.push_back({member.name, members[*member.tied_to].name});
+    } else {
+      state.tensors.push_back({member.name, clone(member.tensor->detach())});
+    }
+  }
+  return state;
+}
+
+LoadReport load(const std::vector<Member>& members, const State& state, const LoadOptions& options) {
+  const Values values = values_by_name(state);
+  LoadReport report;
+  report.unexpected = unexpected_names(values, members);
+  std::vector<Write> writes;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto& [name, tensor, role, tied_to] = members[i];
+    if (tied_to) continue;
+    const Tensor value = value_for(i, members, values);
+    if (!value.defined()) {
+      report.missing.push_back(name);
+    } else if (value.shape() != tensor->shape()) {
+      report.misshaped.push_back({name, tensor->shape(), value.shape()});
+    } else {
+      report.loaded.push_back(name);
+      writes.push_back({*tensor, contiguous(to(value, tensor->dtype()))});
+    }
+  }
+  if (!options.partial && !report.complete()) {
+    report.loaded.clear();
+    throw LoadError(std::move(report));
+  }
+  for (Write& ready : writes) write(ready);
+  return report;
+}
+
+}  // namespace detail
+}  // namespace fovea

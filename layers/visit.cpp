@@ -1,0 +1,187 @@
+#include "fovea/layers/visit.h"
+
+#include <algorithm>
+#include <map>
+
+#include "autograd/fail.h"
+#include "autograd/node.h"
+#include "autograd/tensor_impl.h"
+#include "fovea/autograd/ops.h"
+
+namespace fovea {
+namespace {
+
+using Places = std::map<std::string_view, std::size_t>;
+
+Places places_by_name(const std::vector<Member>& members) {
+  Places places;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!places.emplace(members[i].name, i).second) {
+      fail<ValueError>("[visit] two members are called '{}': give each a name of its own", members[i].name);
+    }
+  }
+  return places;
+}
+
+// Whether optimizers and `load` may write to it, and gradients do what its role says.
+void check_tensor(const Member& member) {
+  const Tensor& x = *member.tensor;
+  const std::string shape = to_string(x.shape());
+  if (!x.is_leaf()) {
+    fail<GraphError>("[visit] '{}', shape {}, was computed by '{}' and recorded: make it with parameter(...)",
+                     member.name, shape, x.impl()->node->name);
+  }
+  if (!x.is_contiguous()) {
+    fail<ValueError>(
+        "[visit] '{}', shape {}, is not in row-major order: make it with parameter(...) or clone it",
+        member.name, shape);
+  }
+  if (member.role != Role::parameter && x.requires_grad()) {
+    fail<GraphError>(
+        "[visit] '{}', shape {}, is declared {} but requires a gradient: make it without "
+        "parameter(...), or freeze(...) its layer",
+        member.name, shape, member.role == Role::frozen ? "frozen" : "a buffer");
+  }
+}
+
+std::size_t place_of(const std::string& name, const Places& places) {
+  const auto found = places.find(name);
+  if (found == places.end()) fail<ValueError>("[visit] a tie names '{}', and no member is called so", name);
+  return found->second;
+}
+
+// The member that i is tied to in the end, by way of others perhaps.
+std::size_t original_of(std::size_t i, const std::vector<Member>& members) {
+  std::size_t original = i;
+  for (std::size_t steps = 0; members[original].tied_to; ++steps) {
+    if (steps == members.size()) {
+      fail<ValueError>("[visit] '{}' is tied in a circle: one of its names must be the original",
+                       members[i].name);
+    }
+    original = *members[original].tied_to;
+  }
+  return original;
+}
+
+void check_ties(std::vector<Member>& members) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!members[i].tied_to) continue;
+    members[i].tied_to = original_of(i, members);
+    const Member& original = members[*members[i].tied_to];
+    if (members[i].tensor->impl() != original.tensor->impl()) {
+      fail<ValueError>(
+          "[visit] '{}' is declared tied to '{}', but they hold different tensors, of shapes {} and {}: "
+          "assign one to the other in the constructor",
+          members[i].name, original.name, to_string(members[i].tensor->shape()),
+          to_string(original.tensor->shape()));
+    }
+  }
+}
+
+void check_sharing(const std::vector<Member>& members) {
+  std::map<const detail::Buffer*, const Member*> owners;
+  for (const Member& member : members) {
+    if (member.tied_to) continue;
+    const auto [owner, is_new] = owners.emplace(member.tensor->impl()->buffer.get(), &member);
+    if (is_new) continue;
+    fail<ValueError>(
+        "[visit] '{}' and '{}' share one tensor of shape {}: make each its own (copies of a layer share: "
+        "use clone), or declare v.tie(\"{}\", \"{}\")",
+        owner->second->name, member.name, to_string(member.tensor->shape()), member.name,
+        owner->second->name);
+  }
+}
+
+std::string with_commas(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+}  // namespace
+
+void Visitor::add(std::string_view name, const Tensor& tensor) {
+  if (tensor.defined()) members_.push_back({full(name), &tensor, role_});
+}
+
+void Visitor::tie(std::string_view name, std::string_view original) {
+  ties_.emplace_back(full(name), full(original));
+}
+
+std::vector<Member> Visitor::members() && {
+  const Places places = places_by_name(members_);
+  for (const Member& member : members_) check_tensor(member);
+  for (const auto& [name, original] : ties_) {
+    members_[place_of(name, places)].tied_to = place_of(original, places);
+  }
+  check_ties(members_);
+  check_sharing(members_);
+  return std::move(members_);
+}
+
+Tensor parameter(const Tensor& initial) { return contiguous(initial.detach()).set_requires_grad(); }
+
+namespace detail {
+
+std::vector<NamedTensor> named_parameters(const std::vector<Member>& members) {
+  std::vector<NamedTensor> parameters;
+  for (const Member& member : members) {
+    if (member.role != Role::parameter || member.tied_to) continue;
+    parameters.push_back({member.name, *member.tensor});
+  }
+  return parameters;
+}
+
+std::int64_t parameter_count(const std::vector<Member>& members) {
+  std::int64_t count = 0;
+  for (const NamedTensor& parameter : named_parameters(members)) count += parameter.tensor.numel();
+  return count;
+}
+
+void freeze(const std::vector<Member>& members) {
+  for (const Member& member : members) Tensor(*member.tensor).set_requires_grad(false);
+}
+
+void renew(const std::vector<Member>& members, std::optional<Dtype> dtype) {
+  const auto replace = [](const Member& member, const Tensor& value) {
+    *const_cast<Tensor*>(member.tensor) = value;
+  };
+  for (const Member& member : members) {
+    if (member.tied_to) continue;
+    const Tensor old = member.tensor->detach();
+    Tensor renewed = old.dtype() == dtype.value_or(old.dtype()) ? fovea::clone(old) : fovea::to(old, *dtype);
+    replace(member, renewed.set_requires_grad(member.tensor->requires_grad()));
+  }
+  for (const Member& member : members) {
+    if (member.tied_to) replace(member, *members[*member.tied_to].tensor);
+  }
+}
+
+std::string to_string(const std::vector<Member>& members) {
+  std::size_t width = 0;
+  for (const Member& member : members) width = std::max(width, member.name.size());
+  std::string text;
+  std::int64_t frozen = 0;
+  std::int64_t buffers = 0;
+  for (const Member& member : members) {
+    text += fmt::format("{:<{}}  ", member.name, width);
+    if (member.tied_to) {
+      text += fmt::format("= {}\n", members[*member.tied_to].name);
+      continue;
+    }
+    const Tensor& x = *member.tensor;
+    const char* role = member.role == Role::frozen   ? "  frozen"
+                       : member.role == Role::buffer ? "  buffer"
+                                                     : "";
+    text += fmt::format("{} {}{}\n", name_of(x.dtype()), fovea::to_string(x.shape()), role);
+    if (member.role == Role::frozen) frozen += x.numel();
+    if (member.role == Role::buffer) buffers += x.numel();
+  }
+  text += with_commas(parameter_count(members)) + " parameters";
+  if (frozen) text += ", " + with_commas(frozen) + " frozen";
+  if (buffers) text += ", " + with_commas(buffers) + " in buffers";
+  return text;
+}
+
+}  // namespace detail
+}  // namespace fovea

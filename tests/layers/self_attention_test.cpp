@@ -1,0 +1,126 @@
+#include "fovea/layers/self_attention.h"
+
+#include <cmath>
+
+#include "fovea/error.h"
+#include "fovea/layers/gradcheck.h"
+#include "tests/support/catch.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::int64_t B = 2, T = 7, C = 5, D = 3;
+
+SelfAttention exact_layer(Rng& rng) { return to(SelfAttention(C, D, rng), f64); }
+
+// (x W)[b, t, column], by hand.
+double projected(const Tensor& x, const Tensor& W, std::int64_t b, std::int64_t t, std::int64_t column) {
+  double value = 0;
+  for (std::int64_t c = 0; c < C; ++c) value += x.at({b, t, c}) * W.at({c, column});
+  return value;
+}
+
+// The weights of one query over keys [0, seen), by the formula.
+std::vector<double> weights_by_hand(const SelfAttention& layer, const Tensor& x, std::int64_t b,
+                                    std::int64_t query, std::int64_t seen) {
+  std::vector<double> weights;
+  double total = 0;
+  for (std::int64_t key = 0; key < seen; ++key) {
+    double score = 0;
+    for (std::int64_t d = 0; d < D; ++d) {
+      score += projected(x, layer.Wq, b, query, d) * projected(x, layer.Wk, b, key, d);
+    }
+    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(D))));
+    total += weights.back();
+  }
+  for (double& weight : weights) weight /= total;
+  return weights;
+}
+
+TEST_CASE("SelfAttention: against explicit loops", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer = exact_layer(rng);
+  const Tensor x = randn({B, T, C}, rng, f64);
+  const bool causal = GENERATE(true, false);
+  const auto [output, weights] = layer.with_weights(x, causal ? Mask::causal() : Mask());
+  REQUIRE(output.shape() == Shape{B, T, C});
+  REQUIRE(weights.shape() == Shape{B, T, T});
+  for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t i = 0; i < T; ++i) {
+      const std::int64_t seen = causal ? i + 1 : T;
+      const std::vector<double> row = weights_by_hand(layer, x, b, i, seen);
+      for (std::int64_t j = 0; j < T; ++j) {
+        const double expected = j < seen ? row[static_cast<std::size_t>(j)] : 0;
+        CHECK(weights.at({b, i, j}) == Approx(expected).margin(1e-12));
+      }
+      for (std::int64_t c = 0; c < C; ++c) {
+        double expected = 0;
+        for (std::int64_t j = 0; j < seen; ++j) {
+          for (std::int64_t d = 0; d < D; ++d) {
+            expected +=
+                row[static_cast<std::size_t>(j)] * projected(x, layer.Wv, b, j, d) * layer.Wo.at({d, c});
+          }
+        }
+        CHECK(output.at({b, i, c}) == Approx(expected).margin(1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("SelfAttention: the plain function of its weights", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer(C, D, rng);
+  const Tensor x = randn({T, C}, rng);
+  const Attention plain = self_attention(x, layer.Wq, layer.Wk, layer.Wv, layer.Wo);
+  CHECK(layer(x).to_vector() == plain.output.to_vector());
+  CHECK(layer.with_weights(x).weights.to_vector() == plain.weights.to_vector());
+  CHECK(plain.weights.shape() == Shape{T, T});
+}
+
+TEST_CASE("SelfAttention: the future has no influence on the past", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer(C, D, rng);
+  Tensor x = randn({B, T, C}, rng);
+  const Tensor before = layer(x);
+  constexpr std::int64_t changed = 4;
+  for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t c = 0; c < C; ++c) {
+      x.mutable_data<float>()[(b * T + changed) * C + c] = 1e3F;
+    }
+  }
+  const Tensor after = layer(x);
+  for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t c = 0; c < C; ++c) {
+      for (std::int64_t t = 0; t < changed; ++t) CHECK(after.at({b, t, c}) == before.at({b, t, c}));
+      CHECK(after.at({b, changed, c}) != before.at({b, changed, c}));
+    }
+  }
+}
+
+TEST_CASE("SelfAttention: a query that sees nothing gets zeros", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer(C, D, rng);
+  const auto [output, weights] = layer.with_weights(randn({B, T, C}, rng), Mask::lengths({T, 0}));
+  for (std::int64_t t = 0; t < T; ++t) {
+    for (std::int64_t c = 0; c < C; ++c) CHECK(output.at({1, t, c}) == 0);
+    CHECK(output.at({0, t, 0}) != 0);
+  }
+}
+
+TEST_CASE("SelfAttention: gradients", "[layers]") {
+  Rng rng(1);
+  const GradcheckReport report = gradcheck(SelfAttention(C, D, rng), randn({B, T, C}, rng), {.order = 2});
+  INFO(to_string(report));
+  CHECK(report.passed());
+  CHECK(report.tensors[0].input == "Wq");
+}
+
+TEST_CASE("SelfAttention: wrong sizes", "[layers]") {
+  Rng rng(1);
+  CHECK_THROWS_AS(SelfAttention(0, 3, rng), ValueError);
+  CHECK_THROWS_AS(SelfAttention(3, 0, rng), ValueError);
+  CHECK_THROWS_AS(SelfAttention(C, D, rng)(zeros({B, T, 11})), ShapeError);
+}
+
+}  // namespace
+}  // namespace fovea
