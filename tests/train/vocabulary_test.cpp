@@ -1,0 +1,44 @@
+#include "fovea/train/vocabulary.h"
+
+#include "fovea/error.h"
+#include "tests/support/catch.h"
+
+using namespace fovea;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+const Vocabulary& words() {
+  static const Vocabulary vocabulary({"the", "key", "cabinets", "is", "."});
+  return vocabulary;
+}
+
+}  // namespace
+
+TEST_CASE("Vocabulary: text to ids and back", "[train]") {
+  CHECK(words().size() == 5);
+  CHECK(words().encode("the key is.") == Ids{0, 1, 3, 4});
+  CHECK(words().encode("  the   key is . ") == Ids{0, 1, 3, 4});
+  CHECK(words().encode("").empty());
+  CHECK(words().decode(Ids{0, 2, 3, 4}) == "the cabinets is.");
+  CHECK(words().find("is") == 3);
+  CHECK(words().find("are") == std::nullopt);
+}
+
+TEST_CASE("Vocabulary: an unknown word is named, with its position and a known one that is near", "[train]") {
+  CHECK_THROWS_AS(words().encode("the cabinet is."), ValueError);
+  CHECK_THROWS_WITH(words().encode("the cabinet is."),
+                    Contains("word 2, \"cabinet\"") && Contains("did you mean \"cabinets\"?"));
+  CHECK_THROWS_WITH(words().encode("The key"), Contains("word 1, \"The\"") && Contains("did you mean \"the\"?"));
+  CHECK_THROWS_WITH(words().encode("the elephant"), Contains("word 2, \"elephant\"") && !Contains("did you mean"));
+}
+
+TEST_CASE("Vocabulary: ids outside and words that are none are refused", "[train]") {
+  CHECK_THROWS_AS(words().word(5), IndexError);
+  CHECK_THROWS_AS(words().decode(Ids{0, -1}), IndexError);
+  CHECK_THROWS_AS(Vocabulary({"a", "b", "a"}), ValueError);
+  CHECK_THROWS_AS(Vocabulary({"a", ""}), ValueError);
+  CHECK_THROWS_AS(Vocabulary({"a b"}), ValueError);
+}
