@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,7 +30,7 @@ struct Settings {
   std::int64_t steps = 1000;
   std::int64_t batch = 64;
   std::int64_t d_model = 32;
-  double learning_rate = 0.01;
+  double learning_rate = 0.015;
   std::uint64_t seed = 1;
   int threads = fovea::threads();
 };
@@ -47,15 +48,19 @@ CrossEntropy loss_with_gradients(const OneHeadModel& model, const Batch& batch) 
   return result;
 }
 
-// The seconds that it took, or nothing if Ctrl-C has stopped it. The rate falls to 0 along a line, so that the
-// noise of small batches dies away.
+// From 1 to 0 along half a wave of the cosine, so that the noise of small batches dies away.
+double falling(std::int64_t step, std::int64_t steps) {
+  constexpr double pi = std::numbers::pi;
+  return (1 + std::cos(pi * static_cast<double>(step) / static_cast<double>(steps))) / 2;
+}
+
+// The seconds that it took, or nothing if Ctrl-C has stopped it.
 std::optional<double> train(OneHeadModel& model, const Agreement& task, const Settings& settings, Rng& rng) {
-  AdamW optimizer(named_parameters(model), {.learning_rate = settings.learning_rate});
+  AdamW optimizer(named_parameters(model), {.learning_rate = settings.learning_rate, .beta2 = 0.99});
   const Interrupt interrupt;
   Progress progress(settings.steps, stdout);
   for (std::int64_t step = 0; step < settings.steps; ++step) {
-    const double left = 1 - static_cast<double>(step) / static_cast<double>(settings.steps);
-    optimizer.set_learning_rate(settings.learning_rate * left);
+    optimizer.set_learning_rate(settings.learning_rate * falling(step, settings.steps));
     const CrossEntropy result = loss_with_gradients(model, task.sample_batch(settings.batch, rng));
     const double loss = result.loss.item();
     if (!std::isfinite(loss)) {
@@ -160,7 +165,7 @@ Command train_command(CLI::App& program) {
   parser->add_option("--batch", settings->batch, "Sentences in a step")->check(CLI::Range(1, 1000000));
   parser->add_option("--d-model", settings->d_model, "Channels of the model and of its head")
       ->check(CLI::Range(1, 65536));
-  parser->add_option("--lr", settings->learning_rate, "Learning rate at first; it falls to 0 along a line")
+  parser->add_option("--lr", settings->learning_rate, "Learning rate at first; it falls to 0 along a cosine")
       ->check(check_positive);
   parser->add_option("--seed", settings->seed, "Of all random numbers: the same seed, the same run");
   parser->add_option("--threads", settings->threads, "Threads to use; results do not depend on it")

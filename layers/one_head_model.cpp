@@ -1,5 +1,7 @@
 #include "fovea/layers/one_head_model.h"
 
+#include <cmath>
+
 #include "fovea/autograd/ops.h"
 
 namespace fovea {
@@ -8,7 +10,13 @@ OneHeadModel::OneHeadModel(std::int64_t vocabulary, std::int64_t d_model, Rng& r
     : embedding(vocabulary, d_model, rng),
       positions(d_model),
       attention(d_model, d_model, rng),
-      output(d_model, vocabulary, rng) {}
+      output(d_model, vocabulary, rng) {
+  embedding.table = parameter(randn({vocabulary, d_model}, rng) * 0.4);
+  const double scale = 1 / std::sqrt(static_cast<double>(d_model));
+  for (Tensor* W : {&attention.Wq, &attention.Wk, &attention.Wv, &attention.Wo}) {
+    *W = parameter(randn({d_model, d_model}, rng) * scale);
+  }
+}
 
 Tensor OneHeadModel::operator()(const Indices& ids, const Mask& mask) const {
   return with_weights(ids, mask).logits;

@@ -44,13 +44,10 @@ void store(const Block<T>& block, T* data, std::int64_t step, std::int64_t count
   }
 }
 
-/// Elements that one thread takes at a time.
-inline constexpr std::int64_t elementwise_chunk = 1 << 16;
-
 /// out = f(in...), block by block; f takes and returns Blocks. Array 0 of the loops is `out`.
 template <class Out, class F, class... In>
 void map(const Loops<1 + sizeof...(In)>& loops, Out* out, const F& f, const In*... in) {
-  parallel_for(loops.size(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(loops.size(), elements_per_chunk, [&](std::int64_t begin, std::int64_t end) {
     loops.for_each_piece(begin, end, [&](const auto& offsets, std::int64_t length) {
       [&]<std::size_t... k>(std::index_sequence<k...>) {
         const auto& step = loops.step;

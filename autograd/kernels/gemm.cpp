@@ -9,7 +9,7 @@ namespace fovea::kernels {
 namespace {
 
 // Multiply-adds that are worth a thread's while: some tens of microseconds.
-constexpr std::int64_t chunk_work = std::int64_t{1} << 21;
+constexpr std::int64_t chunk_work = std::int64_t{1} << 22;
 // Each tile packs its operands anew, which pays only if it is not too thin.
 constexpr std::int64_t least_tile = 128;
 // Sums longer than this may be cut.
@@ -114,7 +114,7 @@ void gemm(std::int64_t batch, const MatrixView<const T>& a, const std::int64_t* 
   const std::int64_t tiles = tiling.down * tiling.across;
 
   const std::int64_t part = std::max(least_inner, chunk_work / (m * n));
-  if (batch == 1 && tiles == 1 && inner >= 2 * part) {
+  if (batch == 1 && tiles == 1 && inner > part) {
     multiply_by_inner_parts(at(a, a_offsets[0]), at(b, b_offsets[0]), c, part);
     return;
   }

@@ -5,6 +5,10 @@
 
 namespace fovea::kernels {
 
+/// How many elements of elementwise work one thread takes at a time: enough, some tens of microseconds, that waking
+/// another thread pays, and that waiting for one on a busy machine costs little beside it.
+inline constexpr std::int64_t elements_per_chunk = 1 << 17;
+
 namespace detail {
 using ChunkFunction = void (*)(const void* context, std::int64_t chunk);
 /// Calls function(context, c) for every c in [0, chunks), on several threads.

@@ -119,7 +119,7 @@ class Reduction {
     const std::int64_t piece = elements_at_a_time();
     const auto finish = [&](std::int64_t i, double total) { y[i] = static_cast<T>(total / divisor); };
     if (n <= piece) {
-      parallel_for(results, std::max<std::int64_t>(block_size, task / std::max<std::int64_t>(1, n)),
+      parallel_for(results, std::max<std::int64_t>(block_size, elements_per_chunk / std::max<std::int64_t>(1, n)),
                    [&](std::int64_t begin, std::int64_t end) {
                      std::vector<double> totals(index(end - begin + slack));
                      join(begin, end, 0, n, totals.data());
@@ -141,7 +141,6 @@ class Reduction {
   }
 
  private:
-  static constexpr std::int64_t task = 1 << 16;      // elements for one thread at a time
   static constexpr std::int64_t slack = block_size;  // room behind totals, which are written in whole blocks
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -150,8 +149,8 @@ class Reduction {
   // of them is read in one go; other results are cut only where they are few.
   std::int64_t elements_at_a_time() const {
     const std::int64_t results = std::max<std::int64_t>(1, kept_.size());
-    if (side_by_side_) return std::max<std::int64_t>(64, task / results);
-    return results >= 64 ? joined_.size() : std::max<std::int64_t>(4096, task / results);
+    if (side_by_side_) return std::max<std::int64_t>(64, elements_per_chunk / results);
+    return results >= 64 ? joined_.size() : std::max<std::int64_t>(4096, elements_per_chunk / results);
   }
 
   // Totals of the elements [begin, end) of the results [first, last).

@@ -85,8 +85,7 @@ template <class F>
 /// Calls f(row) for every row of n elements, in parallel.
 template <class F>
 void for_each_row(std::int64_t rows, std::int64_t n, const F& f) {
-  constexpr std::int64_t elements_at_a_time = 1 << 14;
-  parallel_for(rows, std::max<std::int64_t>(1, elements_at_a_time / std::max<std::int64_t>(1, n)),
+  parallel_for(rows, std::max<std::int64_t>(1, elements_per_chunk / std::max<std::int64_t>(1, n)),
                [&](std::int64_t begin, std::int64_t end) { detail::take_rows(begin, end, f); });
 }
 

@@ -45,8 +45,7 @@ Targets check_targets(const Tensor& logits, const Indices& ids, const CrossEntro
   return {ids, options.ignore_index, options.reduction, kept};
 }
 
-// --- Kernels: the probabilities of a row are exp(x - shift) scale, with scale 0 in a row of -inf
-// ------------
+// --- Kernels. The probabilities of a row are exp(x - shift) scale, with scale 0 in a row of -inf ---
 
 // log sum_j exp(x_j - shift) - (x_target - shift)
 template <class T>

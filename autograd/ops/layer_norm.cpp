@@ -112,7 +112,7 @@ Tensor fused_dx(const Tensor& x, const Tensor& gain, const Tensor& statistics, c
 template <class T>
 void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& rows, T* dgain) {
   const std::int64_t n = rows.length;
-  const std::int64_t piece = std::max<std::int64_t>(1, kernels::elementwise_chunk / n);
+  const std::int64_t piece = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
   std::vector<double> sums(static_cast<std::size_t>((rows.count + piece - 1) / piece * n));
   kernels::parallel_for(rows.count, piece, [&](std::int64_t begin, std::int64_t end) {
     for_each_block(n, [&](std::int64_t i, auto count) {

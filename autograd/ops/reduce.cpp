@@ -142,7 +142,7 @@ std::int64_t first_largest(const T* x, std::int64_t step, std::int64_t n) {
 template <class T>
 void first_largest_of_all(const T* x, const kernels::Loops<1>& kept, std::int64_t step, std::int64_t n,
                           std::int64_t* out) {
-  const std::int64_t runs = std::max<std::int64_t>(1, kernels::elementwise_chunk / n);
+  const std::int64_t runs = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
   kernels::parallel_for(kept.size(), runs, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t* to = out + begin;
     kept.for_each_piece(begin, end, [&](const auto& offsets, std::int64_t length) {

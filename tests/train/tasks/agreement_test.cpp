@@ -23,9 +23,16 @@ const Agreement& task() {
   return agreement;
 }
 
+// What an event of probability p adds to an entropy, in nats.
+double surprise(double p) { return -p * std::log(p); }
+
 std::string word_at(const Agreement::Sentence& sentence, std::int64_t position) {
   return task().vocabulary().word(sentence.ids[static_cast<std::size_t>(position)]);
 }
+
+// How likely 0, 1, 2 and 3 phrases are, and how many there are on average.
+constexpr double p_phrases[] = {0.25, 0.75 * 0.4, 0.75 * 0.6 * 0.6, 0.75 * 0.6 * 0.4};
+constexpr double mean_phrases = p_phrases[1] + 2 * p_phrases[2] + 3 * p_phrases[3];
 
 const std::set<std::string> plural_nouns{"keys",  "nails",  "hinges",   "dogs",     "horses", "birds",  "roses", "ferns",
                                          "tulips", "nurses", "pilots", "teachers", "cabinets", "tables", "shelves"};
@@ -127,34 +134,38 @@ TEST_CASE("agreement: samples are sentences of the grammar", "[train]") {
   }
   CHECK(lengths.begin()->first == 6);
   CHECK(lengths.rbegin()->first == 16);
-  // With n attractors, 1 - 2^-n of sentences are opposed, for n = 0, 1, 2, 3.
-  CHECK(opposed / double(sentences) == Approx((0 + 1 / 2.0 + 3 / 4.0 + 7 / 8.0) / 4).margin(0.032));
+  // With n attractors, 1 - 2^-n of sentences are opposed.
+  const double expected = p_phrases[1] * 1 / 2 + p_phrases[2] * 3 / 4 + p_phrases[3] * 7 / 8;
+  CHECK(opposed / static_cast<double>(sentences) == Approx(expected).margin(0.032));
   CHECK(nouns.size() >= 4);
   for (const auto& [group, words] : nouns) CHECK(words.size() >= 6);
   for (const auto& [group, words] : predicates) CHECK(words.size() >= 2);
 }
 
 TEST_CASE("agreement: the floor, by hand from the grammar's rules", "[train]") {
-  const double phrases = (0 + 1 + 2 + 3) / 4.0;
+  double count = 0;
+  for (const double p : p_phrases) count += surprise(p);
   const double adjective = std::log(2) + 0.5 * std::log(4);
-  const double nats = adjective + std::log(30) + std::log(4) + phrases * (std::log(6) + std::log(30)) + std::log(2);
-  const double words = 0.5 + 2 + 3 * phrases + 3;  // adjective; the, noun; phrases; verb, predicate, full stop
+  const double nats =
+      adjective + std::log(30) + count + mean_phrases * (std::log(8) + std::log(30)) + std::log(2);
+  const double words = 0.5 + 2 + 3 * mean_phrases + 3;  // adjective; the, noun; phrases; verb, predicate, stop
   CHECK(task().entropy_floor() == Approx(nats / words).epsilon(1e-12));
 }
 
 TEST_CASE("agreement: the bigram loss, by hand from the grammar's rules", "[train]") {
-  const double phrases = 1.5;
-  const double articles = 1 + phrases;
-  const auto surprise = [](double p) { return -p * std::log(p); };
-  const double after_article = 4 * surprise(0.5 / 4 / articles) + 30 * surprise((0.5 + phrases) / 30 / articles);
+  const double articles = 1 + mean_phrases;
+  const double after_article =
+      4 * surprise(0.5 / 4 / articles) + 30 * surprise((0.5 + mean_phrases) / 30 / articles);
   const double after_adjective = std::log(30);
-  // A noun comes before the verb once a sentence; it is the subject in a quarter of them, so its number is the
-  // verb's with probability 1/4 + 3/4 1/2.
+  // A noun comes before the verb once a sentence. Its number is the verb's if it is the subject, and in half of
+  // the other sentences.
   const double verb = 1 / articles;
-  const double after_noun = 6 * surprise(phrases / articles / 6) + surprise(verb * 5 / 8) + surprise(verb * 3 / 8);
+  const double agrees = p_phrases[0] + (1 - p_phrases[0]) / 2;
+  const double after_noun = 8 * surprise(mean_phrases / articles / 8) + surprise(verb * agrees) +
+                            surprise(verb * (1 - agrees));
   const double after_verb = std::log(10);
   const double nats = articles * after_article + 0.5 * after_adjective + articles * after_noun + after_verb;
-  CHECK(task().bigram_loss() == Approx(nats / 10).epsilon(1e-12));
+  CHECK(task().bigram_loss() == Approx(nats / (5.5 + 3 * mean_phrases)).epsilon(1e-12));
   CHECK(task().bigram_loss() > task().entropy_floor() + 0.1);
 }
 
