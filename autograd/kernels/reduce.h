@@ -23,7 +23,7 @@ struct Largest {
   // A NaN wins over everything.
   template <class T>
   static T join(T a, T b) {
-    return ((a >= b) | (a != a)) ? a : b;
+    return ((a >= b) | std::isnan(a)) ? a : b;
   }
   template <class T>
   static Block<T> join(const Block<T>& a, const Block<T>& b) {
@@ -119,7 +119,8 @@ class Reduction {
     const std::int64_t piece = elements_at_a_time();
     const auto finish = [&](std::int64_t i, double total) { y[i] = static_cast<T>(total / divisor); };
     if (n <= piece) {
-      parallel_for(results, std::max<std::int64_t>(block_size, elements_per_chunk / std::max<std::int64_t>(1, n)),
+      parallel_for(results,
+                   std::max<std::int64_t>(block_size, elements_per_chunk / std::max<std::int64_t>(1, n)),
                    [&](std::int64_t begin, std::int64_t end) {
                      std::vector<double> totals(index(end - begin + slack));
                      join(begin, end, 0, n, totals.data());

@@ -69,7 +69,7 @@ void row_backward(const T* x, std::int64_t n, std::int64_t target, T shift, T sc
 
 // The loss. Fills `statistics` (2, rows): the shifts, then the scales.
 Tensor fused_loss(const Tensor& logits, const Targets& targets, const Tensor& statistics) {
-  const Tensor loss = empty(targets.per_row() ? targets.ids.shape() : Shape(), logits.dtype());
+  Tensor loss = empty(targets.per_row() ? targets.ids.shape() : Shape(), logits.dtype());
   const Rows rows(logits.shape());
   dispatch(logits.dtype(), [&, flat = row_major(logits)]<class T>() {
     const T* x = flat.template data<T>();
@@ -96,7 +96,7 @@ Tensor fused_loss(const Tensor& logits, const Targets& targets, const Tensor& st
 
 Tensor fused_gradient(const Tensor& logits, const Tensor& statistics, const Tensor& dy,
                       const Targets& targets) {
-  const Tensor dx = empty(logits.shape(), logits.dtype());
+  Tensor dx = empty(logits.shape(), logits.dtype());
   const Rows rows(logits.shape());
   dispatch(logits.dtype(), [&, flat = row_major(logits), upstream = row_major(dy)]<class T>() {
     const T* x = flat.template data<T>();

@@ -30,8 +30,9 @@ void add_embedding_cases(Cases& cases) {
       };
       c.oracle = [=](const Inputs& in) {
         const Tensor& table = in["table"];
+        const Indices ids = spread_ids(shape, table.size(0));
         std::vector<double> values;
-        for (const std::int64_t id : spread_ids(shape, table.size(0)).values()) {
+        for (const std::int64_t id : ids.values()) {
           for (std::int64_t channel = 0; channel < table.size(1); ++channel)
             values.push_back(table.at({id, channel}));
         }

@@ -56,7 +56,7 @@ RowStatistics statistics_of(const T* x, std::int64_t n, double eps) {
 // Fills `statistics` (rows, 2): means and rstds.
 Tensor fused_value(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps,
                    const Tensor& statistics) {
-  const Tensor y = empty(x.shape(), x.dtype());
+  Tensor y = empty(x.shape(), x.dtype());
   const Rows rows(x.shape());
   auto* saved = reinterpret_cast<RowStatistics*>(detail::fresh_data<double>(statistics));
   dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain), biases = row_major(bias)]<class T>() {
@@ -95,7 +95,7 @@ void row_backward(const T* x, const T* gain, const T* dy, const RowStatistics& r
 }
 
 Tensor fused_dx(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy) {
-  const Tensor dx = empty(x.shape(), x.dtype());
+  Tensor dx = empty(x.shape(), x.dtype());
   const Rows rows(x.shape());
   const auto* saved = reinterpret_cast<const RowStatistics*>(statistics.data<double>());
   dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain), upstream = row_major(dy)]<class T>() {
@@ -134,7 +134,7 @@ void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& 
 
 Tensor fused_dgain(const Tensor& x, const Tensor& statistics, const Tensor& dy) {
   const Rows rows(x.shape());
-  const Tensor dgain = empty({rows.length}, x.dtype());
+  Tensor dgain = empty({rows.length}, x.dtype());
   const auto* saved = reinterpret_cast<const RowStatistics*>(statistics.data<double>());
   dispatch(x.dtype(), [&, flat = row_major(x), upstream = row_major(dy)]<class T>() {
     sum_dgain(flat.template data<T>(), saved, upstream.template data<T>(), rows,

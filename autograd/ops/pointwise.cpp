@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
@@ -96,7 +97,7 @@ Tensor erf(const Tensor& x) {
   const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::erf(v); });
   return record("erf", y, {x}, {x}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
     const Tensor x = saved[0];
-    return {chain(dy, 2 / std::sqrt(M_PI) * exp(-(x * x)))};
+    return {chain(dy, 2 * std::numbers::inv_sqrtpi * exp(-(x * x)))};
   });
 }
 

@@ -58,7 +58,7 @@ struct Groups {
 
 template <class How>
 Tensor join(const Tensor& x, AxisSet axes, bool keep, bool average = false) {
-  const Tensor y = empty(reduced_shape(x.shape(), axes, keep), x.dtype());
+  Tensor y = empty(reduced_shape(x.shape(), axes, keep), x.dtype());
   const Groups groups(x, axes);
   const kernels::Loops<1> kept(groups.kept, {&groups.kept_strides});
   const kernels::Loops<1> joined(groups.joined, {&groups.joined_strides});
@@ -99,9 +99,9 @@ Tensor mean_over(const Tensor& x, AxisSet axes, bool keep) {
                 });
 }
 
-// The largest elements, or the NaNs that won over them, share the gradient equally.
+// The largest elements share the gradient equally; so do all, where a NaN won over them.
 Tensor max_gradient(const Tensor& x, const Tensor& y, const Tensor& dy, AxisSet axes) {
-  const Bool largest = (x == spread(y.detach(), axes, x.shape())) | (x != x);
+  const Bool largest = !(x < spread(y.detach(), axes, x.shape()));
   const Tensor count = sum_over(where(largest, ones({}, x.dtype()), 0.0), axes, keep_axis);
   return where(largest, reshape(dy, count.shape()) / count, 0.0);
 }

@@ -88,7 +88,7 @@ void log_softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
 // Runs f(in..., out, n) on the rows of tensors of one shape.
 template <class F, class... More>
 Tensor map_rows(Kernel kernel, const F& f, const Tensor& x, const More&... more) {
-  const Tensor out = empty(x.shape(), x.dtype());
+  Tensor out = empty(x.shape(), x.dtype());
   const Rows rows(x.shape());
   dispatch(x.dtype(), [&, in = std::array{row_major(x), row_major(more)...}]<class T>() {
     T* to = detail::fresh_data<T>(out);

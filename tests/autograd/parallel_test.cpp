@@ -86,10 +86,10 @@ TEST_CASE("reductions give the same bits for any number of threads") {
 
 TEST_CASE("matrix products give the same bits for any number of threads") {
   const auto product = [](const Tensor& x, const Tensor& w) { return matmul(x, w); };
-  same_for_any_number_of_threads(product, {307, 211}, {211, 101});       // many rows
-  same_for_any_number_of_threads(product, {7, 211}, {211, 3001});        // many columns
-  same_for_any_number_of_threads(product, {11, 100'003}, {100'003, 7});  // a long inner size
-  same_for_any_number_of_threads(product, {197, 29, 31}, {197, 31, 37});   // a large batch
+  same_for_any_number_of_threads(product, {307, 211}, {211, 101});        // many rows
+  same_for_any_number_of_threads(product, {7, 211}, {211, 3001});         // many columns
+  same_for_any_number_of_threads(product, {11, 100'003}, {100'003, 7});   // a long inner size
+  same_for_any_number_of_threads(product, {197, 29, 31}, {197, 31, 37});  // a large batch
   same_for_any_number_of_threads(product, {197, 29, 31}, {31, 37});
 }
 

@@ -197,8 +197,8 @@ TEST_CASE("shapes broadcast from the right") {
 TEST_CASE("shapes longer than what fits inside them work") {
   const Tensor x = zeros({1, 2, 1, 3, 1, 2, 1});
   CHECK(x.numel() == 12);
-  const Shape copied = x.shape();
-  Shape moved = std::move(Shape(copied));
+  Shape copied = x.shape();
+  Shape moved = std::move(copied);
   CHECK(moved == Shape{1, 2, 1, 3, 1, 2, 1});
   moved.erase(moved.begin());
   moved.insert(moved.begin() + 2, 7);

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 
 using namespace fovea;
-using Catch::Matchers::Contains;
+
 
 namespace {
 
@@ -96,12 +96,12 @@ TEST_CASE("agreement: the essay's sentence, annotated", "[train]") {
 }
 
 TEST_CASE("agreement: what is no sentence is refused, by the word that does not fit", "[train]") {
-  CHECK_THROWS_WITH(task().parse("the key to the cabinets are rusted."), Contains("word 6, \"are\""));
-  CHECK_THROWS_WITH(task().parse("the key is hungry."), Contains("word 4, \"hungry\"") && Contains("the key is"));
-  CHECK_THROWS_WITH(task().parse("the key to the old cabinet is rusted."), Contains("word 5, \"old\""));
+  CHECK_THROWS_WITH(task().parse("the key to the cabinets are rusted."), ContainsSubstring("word 6, \"are\""));
+  CHECK_THROWS_WITH(task().parse("the key is hungry."), ContainsSubstring("word 4, \"hungry\"") && ContainsSubstring("the key is"));
+  CHECK_THROWS_WITH(task().parse("the key to the old cabinet is rusted."), ContainsSubstring("word 5, \"old\""));
   CHECK_THROWS_WITH(task().parse("the key to the key to the key to the key to the key is rusted."),
-                    Contains("word 12, \"to\""));
-  CHECK_THROWS_WITH(task().parse("the kex is rusted."), Contains("word 2, \"kex\"") && Contains("\"key\""));
+                    ContainsSubstring("word 12, \"to\""));
+  CHECK_THROWS_WITH(task().parse("the kex is rusted."), ContainsSubstring("word 2, \"kex\"") && ContainsSubstring("\"key\""));
   CHECK_THROWS_AS(task().parse("the key is rusted"), ValueError);
   CHECK_THROWS_AS(task().parse(""), ValueError);
 }
