@@ -30,7 +30,7 @@ struct Settings {
   std::int64_t steps = 1000;
   std::int64_t batch = 64;
   std::int64_t d_model = 32;
-  double learning_rate = 0.015;
+  double learning_rate = 0.014;
   std::uint64_t seed = 1;
   int threads = fovea::threads();
 };
