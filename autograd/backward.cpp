@@ -25,11 +25,13 @@ bool has_one_owner(const Tensor& x) {
   return x.impl()->references.load() == 1 && x.impl()->buffer->references.load() == 1 && x.is_contiguous();
 }
 
-// How ops behave during a pass: recorded if the pass itself is to be differentiated, and not watched by Anomaly, which
-// judges the gradients that rules return and not what they compute on the way (an infinity that a zero annihilates).
+// How ops behave during a pass: recorded if the pass itself is to be differentiated, and not watched by
+// Anomaly, which judges the gradients that rules return and not what they compute on the way (an infinity
+// that a zero annihilates).
 class PassScope {
  public:
-  explicit PassScope(bool create_graph) : recorded_(set_recording(create_graph)), watched_(set_watching(false)) {}
+  explicit PassScope(bool create_graph)
+      : recorded_(set_recording(create_graph)), watched_(set_watching(false)) {}
   ~PassScope() {
     set_recording(recorded_);
     set_watching(watched_);
@@ -44,19 +46,23 @@ class PassScope {
   bool watched_;
 };
 
-/// One backward pass: nodes wait for their cotangents and run newest first. Every use of a value is newer than
-/// the value, so when a node's turn comes its cotangent is complete.
+/// One backward pass: nodes wait for their cotangents and run newest first. Every use of a value is newer
+/// than the value, so when a node's turn comes its cotangent is complete.
 class Pass {
  public:
   Pass(bool retain_graph, bool create_graph, std::uint64_t oldest = 0)
-      : scope_(create_graph), retain_graph_(retain_graph || create_graph), create_graph_(create_graph), oldest_(oldest) {}
+      : scope_(create_graph),
+        retain_graph_(retain_graph || create_graph),
+        create_graph_(create_graph),
+        oldest_(oldest) {}
 
   void seed(const Tensor& output, const Tensor& gradient) {
     const TensorImpl& impl = impl_of(output);
     if (!impl.node) {
-      fail<GraphError>("[backward] nothing to differentiate: no tensor that this value of shape {} was computed from "
-                       "requires a gradient",
-                       to_string(impl.shape));
+      fail<GraphError>(
+          "[backward] nothing to differentiate: no tensor that this value of shape {} was computed from "
+          "requires a gradient",
+          to_string(impl.shape));
     }
     Tensor cotangent = gradient;
     if (!cotangent.defined()) {
@@ -86,8 +92,9 @@ class Pass {
   void run(const Pending& pending) {
     Node& node = *pending.node;
     if (node.freed) {
-      throw GraphError("[backward] this graph was freed by an earlier backward; pass {.retain_graph = true} there to "
-                       "use it twice");
+      throw GraphError(
+          "[backward] this graph was freed by an earlier backward; pass {.retain_graph = true} there to "
+          "use it twice");
     }
     SmallVector<Tensor, 1> cotangents;
     for (const Cotangent& cotangent : pending.cotangents) cotangents.push_back(cotangent.total);
@@ -126,8 +133,9 @@ class Pass {
       if (!gradient.value.defined()) continue;
       attach_node(node.name, {&gradient.value, 1}, inputs, {}, Order::any,
                   [name = node.name](const Saved&, std::span<const Tensor>, const Needs&) -> Gradients {
-                    fail<GraphError>("[{}] its gradient was computed outside ops, so it can't be differentiated again",
-                                     name);
+                    fail<GraphError>(
+                        "[{}] its gradient was computed outside ops, so it can't be differentiated again",
+                        name);
                   });
     }
     return gradients;
@@ -214,7 +222,8 @@ void add_to_leaf(GradientSlot& slot, Tensor gradient, bool create_graph) {
   if (slot.dropped) return;
   Tensor& held = slot.gradient;
   if (!held.defined()) {
-    // Several leaves may get the same cotangent; each has its own array, so that changing one leaves the others.
+    // Several leaves may get the same cotangent; each has its own array, so that changing one leaves the
+    // others.
     held = create_graph || has_one_owner(gradient) ? std::move(gradient)
                                                    : add(gradient, zeros(gradient.shape(), gradient.dtype()));
   } else if (!create_graph && !held.requires_grad() && has_one_owner(held)) {
@@ -266,9 +275,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const detail::TensorImpl& impl = detail::impl_of(inputs[i]);
     if (!impl.node) {
-      fail<GraphError>("[grad] input {}, shape {}, does not require a gradient: call set_requires_grad before "
-                       "computing with it",
-                       i, to_string(impl.shape));
+      fail<GraphError>(
+          "[grad] input {}, shape {}, does not require a gradient: call set_requires_grad before "
+          "computing with it",
+          i, to_string(impl.shape));
     }
     targets.push_back({impl.node.get(), impl.output, i});
   }
@@ -296,8 +306,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined()) continue;
     if (!options.allow_unused) {
-      fail<GraphError>("[grad] no output depends on input {}, shape {}; pass {{.allow_unused = true}} for zeros", i,
-                       to_string(inputs[i].shape()));
+      fail<GraphError>(
+          "[grad] no output depends on input {}, shape {}; pass {{.allow_unused = true}} for zeros", i,
+          to_string(inputs[i].shape()));
     }
     gradients[i] = zeros(inputs[i].shape(), inputs[i].dtype());
   }

@@ -38,7 +38,8 @@ Tensor empty(const Shape& shape, Dtype dtype) {
 
 Tensor full(const Shape& shape, double value, Dtype dtype) {
   Tensor x = empty(shape, dtype);
-  dispatch(dtype, [&]<class T>() { std::fill_n(detail::fresh_data<T>(x), x.numel(), static_cast<T>(value)); });
+  dispatch(dtype,
+           [&]<class T>() { std::fill_n(detail::fresh_data<T>(x), x.numel(), static_cast<T>(value)); });
   return x;
 }
 
@@ -67,10 +68,12 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Dtype d
     }
     values.insert(values.end(), row.begin(), row.end());
   }
-  return from_values(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, dtype);
+  return from_values(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+                     dtype);
 }
 
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices, Dtype dtype) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices,
+              Dtype dtype) {
   std::vector<double> values;
   Shape inner;
   for (const auto& matrix : matrices) {
@@ -103,9 +106,8 @@ Tensor randn(const Shape& shape, Rng& rng, Dtype dtype) {
 Tensor uniform(const Shape& shape, Rng& rng, double low, double high, Dtype dtype) {
   if (!(low <= high)) fail<ValueError>("[uniform] the bounds [{}, {}) are not in order", low, high);
   // Rounding to f32 may reach `high`, which is not in the range.
-  const double largest = dispatch(dtype, [&]<class T>() -> double {
-    return std::nextafter(static_cast<T>(high), static_cast<T>(low));
-  });
+  const double largest = dispatch(
+      dtype, [&]<class T>() -> double { return std::nextafter(static_cast<T>(high), static_cast<T>(low)); });
   return generate(shape, dtype,
                   [&](std::int64_t) { return std::min(low + (high - low) * rng.uniform(), largest); });
 }

@@ -59,12 +59,14 @@ std::string print(const Dense<T>& x, std::int64_t begin, std::size_t axis) {
 
 template <class T>
 Dense<T>::Dense(const Shape& shape)
-    : shape_(shape), buffer_(detail::Buffer::allocate(static_cast<std::size_t>(fovea::numel(shape)) * sizeof(T))) {}
+    : shape_(shape),
+      buffer_(detail::Buffer::allocate(static_cast<std::size_t>(fovea::numel(shape)) * sizeof(T))) {}
 
 template <class T>
 Dense<T>::Dense(const Shape& shape, std::span<const T> values) : Dense(shape) {
   if (static_cast<std::int64_t>(values.size()) != numel()) {
-    fail<ShapeError>("[dense] {} values for shape {}, which holds {}", values.size(), to_string(shape), numel());
+    fail<ShapeError>("[dense] {} values for shape {}, which holds {}", values.size(), to_string(shape),
+                     numel());
   }
   std::ranges::copy(values, writable());
 }

@@ -58,7 +58,8 @@ Tensor hessian(const Function& f, const Tensor& x) {
 
 Tensor hvp(const Function& f, const Tensor& x, const Tensor& v) {
   if (v.shape() != x.shape()) {
-    fail<ShapeError>("[hvp] the vector has shape {}, the input {}", to_string(v.shape()), to_string(x.shape()));
+    fail<ShapeError>("[hvp] the vector has shape {}, the input {}", to_string(v.shape()),
+                     to_string(x.shape()));
   }
   const Tensor leaf = as_leaf(x);
   const Tensor gradient = gradient_in_graph("hvp", f, leaf);

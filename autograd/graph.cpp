@@ -42,7 +42,8 @@ SavedTensor save(const Tensor& x, std::span<TensorImpl* const> outputs) {
   return saved;
 }
 
-// The first element that is not finite, as "nan at (0, 3)"; empty if all are. With `nan_only`, infinity passes.
+// The first element that is not finite, as "nan at (0, 3)"; empty if all are. With `nan_only`, infinity
+// passes.
 std::string find_nonfinite(const Tensor& x, bool nan_only = false) {
   std::string found;
   Shape position(x.rank(), 0);
@@ -116,7 +117,8 @@ void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, 
 
   for (std::size_t i = 0; i < values.size(); ++i) {
     // An op may return an input as it is; the input must not get this node.
-    const bool is_input = std::ranges::any_of(inputs, [&](const Tensor& x) { return x.impl() == outputs[i]; });
+    const bool is_input =
+        std::ranges::any_of(inputs, [&](const Tensor& x) { return x.impl() == outputs[i]; });
     if (is_input || outputs[i]->node) values[i] = values[i].detach();
     TensorImpl& value = *values[i].impl();
     node->outputs.push_back({value.shape, value.dtype});
@@ -141,7 +143,8 @@ void check_finite(const char* name, std::span<const Tensor> values, TensorRefs i
       infinite_input = infinite_input || !find_nonfinite(inputs[i]).empty();
     }
     if (infinite_input && find_nonfinite(value, true).empty()) continue;
-    fail<NonFiniteError>("[{}] its value, shape {}, turned non-finite: {}", name, to_string(value.shape()), found);
+    fail<NonFiniteError>("[{}] its value, shape {}, turned non-finite: {}", name, to_string(value.shape()),
+                         found);
   }
 }
 
@@ -153,9 +156,10 @@ Tensor Saved::operator[](std::size_t i) const {
   const detail::SavedTensor& saved = node_->saved[i];
   const std::uint64_t now = saved.value->buffer->version.load(std::memory_order_relaxed);
   if (now != saved.version) {
-    fail<GraphError>("[{}] the tensor saved for its gradient, shape {}, was changed after it was used (version {} "
-                     "then, {} now)",
-                     node_->name, to_string(saved.value->shape), saved.version, now);
+    fail<GraphError>(
+        "[{}] the tensor saved for its gradient, shape {}, was changed after it was used (version {} "
+        "then, {} now)",
+        node_->name, to_string(saved.value->shape), saved.version, now);
   }
   if (!saved.is_output) return Tensor(saved.value);
   detail::Ref<detail::TensorImpl> joined = detail::without_slot(*saved.value);

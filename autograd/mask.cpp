@@ -39,7 +39,8 @@ Mask Mask::lengths(const Indices& lengths) {
                      to_string(lengths.shape()));
   }
   for (std::int64_t b = 0; b < lengths.numel(); ++b) {
-    if (lengths[b] < 0) fail<ValueError>("[mask] the length of sequence {} is {}: it can't be negative", b, lengths[b]);
+    if (lengths[b] < 0)
+      fail<ValueError>("[mask] the length of sequence {} is {}: it can't be negative", b, lengths[b]);
   }
   Mask mask;
   mask.lengths_ = lengths;
@@ -76,7 +77,8 @@ Mask operator&(const Mask& a, const Mask& b) {
   return both;
 }
 
-Bool Mask::materialize(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys) const {
+Bool Mask::materialize(std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                       std::int64_t keys) const {
   const std::int64_t shift = keys - queries;
   Bool kept = table(1, 1, 1, [](std::int64_t, std::int64_t) { return true; });
   if (causal_ || window_) {
@@ -89,7 +91,8 @@ Bool Mask::materialize(std::int64_t batch, std::int64_t heads, std::int64_t quer
     if (lengths_->numel() != batch) {
       fail<ShapeError>("[mask] lengths for {} sequences, the batch has {}", lengths_->numel(), batch);
     }
-    kept = kept & table(batch, 1, keys, [&](std::int64_t b, std::int64_t key) { return key < (*lengths_)[b]; });
+    kept =
+        kept & table(batch, 1, keys, [&](std::int64_t b, std::int64_t key) { return key < (*lengths_)[b]; });
   }
   if (seen_) {
     const Shape full{batch, heads, queries, keys};

@@ -27,8 +27,8 @@ namespace fovea {
 namespace pool {
 namespace {
 
-// Small blocks (nodes, handles, scalars) come in multiples of 64 bytes and pass through a cache of the thread's
-// own; large ones come in four sizes per doubling and are shared by all threads.
+// Small blocks (nodes, handles, scalars) come in multiples of 64 bytes and pass through a cache of the
+// thread's own; large ones come in four sizes per doubling and are shared by all threads.
 constexpr std::size_t small_limit = 1024;
 constexpr std::size_t small_classes = small_limit / alignment;
 constexpr std::size_t slab_bytes = std::size_t{256} << 10;

@@ -7,8 +7,8 @@
 #include "autograd/tensor_impl.h"
 #include "fovea/autograd/tensor.h"
 
-// NumPy's way of printing arrays with its default options: as many digits as tell an element from its neighbours, at
-// most 8 after the point; one width for all; the middle left out of a long array.
+// NumPy's way of printing arrays with its default options: as many digits as tell an element from its
+// neighbours, at most 8 after the point; one width for all; the middle left out of a long array.
 namespace fovea {
 namespace {
 
@@ -17,8 +17,8 @@ constexpr std::int64_t edge_items = 3;
 constexpr int most_digits = 8;
 constexpr std::size_t line_width = 75;
 
-// x with the fewest digits after the point that read back as x, or as x rounded to the most digits, in fixed ('f') or
-// scientific ('e') notation.
+// x with the fewest digits after the point that read back as x, or as x rounded to the most digits, in fixed
+// ('f') or scientific ('e') notation.
 template <class T>
 std::string shortest(T x, char notation) {
   const auto write = [&](int digits) {
@@ -147,7 +147,8 @@ class Printer {
 
 // As Python writes a number: "1.0", "0.1".
 std::string print_scalar(const Tensor& x) {
-  const std::string text = dispatch(x.dtype(), [&]<class T>() { return fmt::format("{}", static_cast<T>(x.item())); });
+  const std::string text =
+      dispatch(x.dtype(), [&]<class T>() { return fmt::format("{}", static_cast<T>(x.item())); });
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 

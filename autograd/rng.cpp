@@ -54,8 +54,8 @@ double sqrt_of(double x) { return __builtin_sqrt(x); }
 std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key);
   std::uint32_t k1 = static_cast<std::uint32_t>(key >> 32);
-  std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0,
-                                 0};
+  std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter),
+                                 static_cast<std::uint32_t>(counter >> 32), 0, 0};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2];
@@ -78,7 +78,8 @@ double Rng::normal() {
   const auto block = philox(state_.seed, state_.position++);
   const std::uint64_t a = std::uint64_t{block[1]} << 32 | block[0];
   const std::uint64_t b = std::uint64_t{block[3]} << 32 | block[2];
-  const double radius_from = (static_cast<double>(a >> 11) + 1) * 0x1p-53;  // in (0, 1]: its logarithm is finite
+  const double radius_from =
+      (static_cast<double>(a >> 11) + 1) * 0x1p-53;  // in (0, 1]: its logarithm is finite
   const double turn = static_cast<double>(b >> 11) * 0x1p-53;
   return sqrt_of(-2 * log_of(radius_from)) * cosine_of_turn(turn);
 }

@@ -75,8 +75,9 @@ T* writable_data(const Tensor& x) {
   const T* data = typed_data<T>(x);
   const TensorImpl& impl = *x.impl();
   if (impl.node && !impl.node->is_leaf()) {
-    fail<GraphError>("[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
-                     to_string(impl.shape), impl.node->name);
+    fail<GraphError>(
+        "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
+        to_string(impl.shape), impl.node->name);
   }
   impl.buffer->version.fetch_add(1, std::memory_order_relaxed);
   return const_cast<T*>(data);
@@ -181,9 +182,10 @@ Tensor& Tensor::set_requires_grad(bool on) {
 Tensor Tensor::grad() const {
   const detail::TensorImpl& impl = impl_of(*this);
   if (!is_leaf()) {
-    fail<GraphError>("[grad] only leaves keep a gradient, and this tensor {} was computed by '{}': use "
-                     "grad(outputs, inputs)",
-                     to_string(impl.shape), impl.node->name);
+    fail<GraphError>(
+        "[grad] only leaves keep a gradient, and this tensor {} was computed by '{}': use "
+        "grad(outputs, inputs)",
+        to_string(impl.shape), impl.node->name);
   }
   if (!impl.slot) return {};
   std::lock_guard lock(impl.slot->mutex);
@@ -194,8 +196,9 @@ void Tensor::set_grad(Tensor gradient) const {
   const detail::TensorImpl& impl = impl_of(*this);
   if (!impl.slot) {
     if (!gradient.defined()) return;
-    fail<GraphError>("[set_grad] the tensor {} is not a leaf that requires a gradient: call set_requires_grad first",
-                     to_string(impl.shape));
+    fail<GraphError>(
+        "[set_grad] the tensor {} is not a leaf that requires a gradient: call set_requires_grad first",
+        to_string(impl.shape));
   }
   if (gradient.defined() && (gradient.shape() != impl.shape || gradient.dtype() != impl.dtype)) {
     fail<ShapeError>("[set_grad] a gradient {} {} for a tensor {} {}", name_of(gradient.dtype()),
@@ -205,6 +208,8 @@ void Tensor::set_grad(Tensor gradient) const {
   std::swap(impl.slot->gradient, gradient);
 }
 
-std::uint64_t Tensor::version() const { return impl_of(*this).buffer->version.load(std::memory_order_relaxed); }
+std::uint64_t Tensor::version() const {
+  return impl_of(*this).buffer->version.load(std::memory_order_relaxed);
+}
 
 }  // namespace fovea

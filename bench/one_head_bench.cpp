@@ -1,5 +1,5 @@
-// A training step of the model that `./run train` trains: 64 sentences of 16 tokens, one head, C = D = 32, V = 70,
-// AdamW. peers/one_head.py does the same work in PyTorch.
+// A training step of the model that `./run train` trains: 64 sentences of 16 tokens, one head, C = D = 32, V
+// = 70, AdamW. peers/one_head.py does the same work in PyTorch.
 
 #include <benchmark/benchmark.h>
 

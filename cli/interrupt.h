@@ -4,8 +4,8 @@
 
 namespace fovea::cli {
 
-/// While one of these lives, the first Ctrl-C only sets a flag, so that a loop can end its line and stop; a second
-/// one ends the program as usual. One at a time.
+/// While one of these lives, the first Ctrl-C only sets a flag, so that a loop can end its line and stop; a
+/// second one ends the program as usual. One at a time.
 class Interrupt {
  public:
   Interrupt();

@@ -18,7 +18,8 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t steps, std::FILE* out) : steps_(steps), out_(out), rewrites_(is_terminal(out)) {}
+Progress::Progress(std::int64_t steps, std::FILE* out)
+    : steps_(steps), out_(out), rewrites_(is_terminal(out)) {}
 
 Progress::~Progress() {
   if (rewrites_ && done_ > 0) fmt::print(out_, "\n");

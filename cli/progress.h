@@ -16,8 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Counts a step with its loss per token. The loss that is shown is the mean over all tokens since it was last
-  /// shown.
+  /// Counts a step with its loss per token. The loss that is shown is the mean over all tokens since it was
+  /// last shown.
   void step(double loss, std::int64_t tokens);
 
   /// Since the start.

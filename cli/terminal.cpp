@@ -1,10 +1,10 @@
 #include "cli/terminal.h"
 
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
+#include <unistd.h>
 
 namespace fovea::cli {
 namespace {

@@ -11,7 +11,8 @@ namespace fovea::cli {
 /// Whether the stream is a terminal on which a line can be rewritten.
 bool is_terminal(std::FILE* stream);
 
-/// The colours that a stream shows: none unless it is a terminal, or if NO_COLOR is set (https://no-color.org).
+/// The colours that a stream shows: none unless it is a terminal, or if NO_COLOR is set
+/// (https://no-color.org).
 Colours colours_of(std::FILE* stream);
 
 /// Columns of the terminal, or 80 where there is none.

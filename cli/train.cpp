@@ -38,7 +38,8 @@ struct Settings {
 // What training ends with: how far above the floor the loss may be.
 constexpr double tolerance = 0.02;
 
-// --- Training -----------------------------------------------------------------------------------------------
+// --- Training
+// -----------------------------------------------------------------------------------------------
 
 // The mean loss of a batch per token, after its gradients are there.
 CrossEntropy loss_with_gradients(const OneHeadModel& model, const Batch& batch) {
@@ -75,19 +76,23 @@ std::optional<double> train(OneHeadModel& model, const Agreement& task, const Se
   return progress.seconds();
 }
 
-// --- The ending ---------------------------------------------------------------------------------------------
+// --- The ending
+// ---------------------------------------------------------------------------------------------
 
 std::string percent(const Agreement::Share& share) {
   return share.total > 0 ? fmt::format("{:.2f}%", 100 * share.value()) : "no case";
 }
 
 void print_accuracy(const char* name, const Agreement::Share& all, const Agreement::Share& opposed) {
-  fmt::print("{:<10} {} right; {} where a noun between has the other number\n", name, percent(all), percent(opposed));
+  fmt::print("{:<10} {} right; {} where a noun between has the other number\n", name, percent(all),
+             percent(opposed));
 }
 
-void print_score(const Agreement& task, const Agreement::Score& score, const Settings& settings, double seconds) {
-  fmt::print("\n{:<10} {:.4f} nats per token: {:.4f} above the floor of {:.4f}; a bigram model reaches {:.4f}\n",
-             "loss", score.loss, score.excess, task.entropy_floor(), task.bigram_loss());
+void print_score(const Agreement& task, const Agreement::Score& score, const Settings& settings,
+                 double seconds) {
+  fmt::print(
+      "\n{:<10} {:.4f} nats per token: {:.4f} above the floor of {:.4f}; a bigram model reaches {:.4f}\n",
+      "loss", score.loss, score.excess, task.entropy_floor(), task.bigram_loss());
   print_accuracy("verb", score.all.verb, score.opposed.verb);
   print_accuracy("predicate", score.all.predicate, score.opposed.predicate);
   fmt::print("{:<10} {:.1f}% on the subject, in the row that predicts the verb\n", "attention",
@@ -115,7 +120,8 @@ void print_heat_map(const Agreement& task, const OneHeadModel& model) {
                       {.colours = colours_of(stdout), .width = width_of(stdout)}));
 }
 
-// --- The command --------------------------------------------------------------------------------------------
+// --- The command
+// --------------------------------------------------------------------------------------------
 
 int train_agreement(const Settings& settings) {
   const Agreement task;
@@ -137,8 +143,10 @@ int train_agreement(const Settings& settings) {
   print_heat_map(task, model);
   if (score.excess <= tolerance) return 0;
   std::fflush(stdout);
-  fmt::print(stderr, "fovea: the loss is {:.4f} above the floor, more than {} is too far: it has not learned the task\n",
-             score.excess, tolerance);
+  fmt::print(
+      stderr,
+      "fovea: the loss is {:.4f} above the floor, more than {} is too far: it has not learned the task\n",
+      score.excess, tolerance);
   return 1;
 }
 
@@ -160,7 +168,9 @@ std::string check_task(const std::string& name) {
 Command train_command(CLI::App& program) {
   const auto settings = std::make_shared<Settings>();
   CLI::App* parser = program.add_subcommand("train", "Train a model on a task and show what it has learned");
-  parser->add_option("--task", settings->task, "What to learn: agreement")->check(check_task)->type_name("NAME");
+  parser->add_option("--task", settings->task, "What to learn: agreement")
+      ->check(check_task)
+      ->type_name("NAME");
   parser->add_option("--steps", settings->steps, "How many steps to train")->check(CLI::Range(1, 1000000000));
   parser->add_option("--batch", settings->batch, "Sentences in a step")->check(CLI::Range(1, 1000000));
   parser->add_option("--d-model", settings->d_model, "Channels of the model and of its head")

@@ -13,8 +13,8 @@ using fovea::Tensor;
 // X: (T, C) input embeddings for T tokens
 // Wq, Wk, Wv: (C, D) learned projections
 // Wo: (D, C) output projection
-std::pair<Tensor, Tensor> self_attention(const Tensor& X, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
-                                         const Tensor& Wo) {
+std::pair<Tensor, Tensor> self_attention(const Tensor& X, const Tensor& Wq, const Tensor& Wk,
+                                         const Tensor& Wv, const Tensor& Wo) {
   const std::int64_t T = X.size(0), D = Wq.size(1);
 
   const Tensor Q = matmul(X, Wq);  // (T, D) what each token asks
@@ -23,8 +23,8 @@ std::pair<Tensor, Tensor> self_attention(const Tensor& X, const Tensor& Wq, cons
 
   const Tensor scores = matmul(Q, transpose(K)) / std::sqrt(D);  // (T, T) raw affinity, scaled
 
-  // Position i may look at positions <= i only. The banned scores become -inf, not a large number, so that softmax
-  // gives them exactly 0.
+  // Position i may look at positions <= i only. The banned scores become -inf, not a large number, so that
+  // softmax gives them exactly 0.
   const Tensor i = reshape(fovea::arange(T), {T, 1}), j = fovea::arange(T);
   const Tensor masked = where(j <= i, scores, -std::numeric_limits<double>::infinity());
   const Tensor A = softmax(masked);  // rows now sum to 1
@@ -43,7 +43,8 @@ int main() {
 
   // The layer that Fovea ships computes the same.
   const fovea::Attention expected = layer.with_weights(X);
-  const double difference = fovea::max(abs(A - expected.weights)).item() + fovea::max(abs(output - expected.output)).item();
+  const double difference =
+      fovea::max(abs(A - expected.weights)).item() + fovea::max(abs(output - expected.output)).item();
   fmt::print("Largest difference from fovea::SelfAttention: {:.1e}\n", difference);
 
   // And its gradient is right, for all four weights.

@@ -16,13 +16,15 @@ fovea::Tensor softplus(const fovea::Tensor& x) {
   fovea::dispatch(x.dtype(), [&]<class T>() {
     const T* in = input.data<T>();
     T* out = value.mutable_data<T>();
-    for (std::int64_t i = 0; i < value.numel(); ++i) out[i] = std::max(in[i], T(0)) + std::log1p(std::exp(-std::abs(in[i])));
+    for (std::int64_t i = 0; i < value.numel(); ++i)
+      out[i] = std::max(in[i], T(0)) + std::log1p(std::exp(-std::abs(in[i])));
   });
-  // The rule is written with ops, so the gradient can itself be differentiated. It uses what is saved: here x.
-  return fovea::record("softplus", value, {x}, {x},
-                       [](const fovea::Saved& saved, const fovea::Tensor& dy, const fovea::Needs&) -> fovea::Gradients {
-                         return {dy * fovea::sigmoid(saved[0])};
-                       });
+  // The rule is written with ops, so the gradient can itself be differentiated. It uses what is saved, x.
+  return fovea::record(
+      "softplus", value, {x}, {x},
+      [](const fovea::Saved& saved, const fovea::Tensor& dy, const fovea::Needs&) -> fovea::Gradients {
+        return {dy * fovea::sigmoid(saved[0])};
+      });
 }
 // [op]
 

@@ -10,12 +10,13 @@
 namespace fovea {
 namespace {
 
-// --- Text in columns ----------------------------------------------------------------------------------------
+// --- Text in columns
+// ----------------------------------------------------------------------------------------
 
 // Columns that a text takes: one per code point, which in UTF-8 is each byte but continuations.
 std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // A word on one line, with no control characters that the terminal would obey.
@@ -45,7 +46,8 @@ void end_line(std::string& text) {
   text += '\n';
 }
 
-// --- Shades -------------------------------------------------------------------------------------------------
+// --- Shades
+// -------------------------------------------------------------------------------------------------
 
 struct Rgb {
   int red, green, blue;
@@ -89,7 +91,8 @@ std::string shade(double weight, std::size_t width) {
 
 std::string percent(double weight) { return fmt::format("{:.0f}%", 100 * weight); }
 
-// --- What is drawn ------------------------------------------------------------------------------------------
+// --- What is drawn
+// ------------------------------------------------------------------------------------------
 
 std::vector<double> checked_weights(const Tensor& weights, const Shape& expected) {
   if (weights.shape() != expected) {
@@ -99,8 +102,8 @@ std::vector<double> checked_weights(const Tensor& weights, const Shape& expected
   std::vector<double> values = weights.to_vector();
   for (double& value : values) {
     if (!(value >= -1e-5 && value <= 1 + 1e-5)) {
-      fail<ValueError>("[heat_map] weight {} is {}: attention weights are between 0 and 1", &value - values.data(),
-                       value);
+      fail<ValueError>("[heat_map] weight {} is {}: attention weights are between 0 and 1",
+                       &value - values.data(), value);
     }
     value = std::clamp(value, 0.0, 1.0);
   }
@@ -141,7 +144,8 @@ std::string draw_line(std::span<const Cell> cells, Colours colours) {
 
 }  // namespace
 
-std::string heat_map(std::span<const std::string> words, const Tensor& weights, const HeatMapOptions& options) {
+std::string heat_map(std::span<const std::string> words, const Tensor& weights,
+                     const HeatMapOptions& options) {
   const std::vector<double> values = checked_weights(weights, {static_cast<std::int64_t>(words.size())});
   const std::vector<Cell> cells = cells_of(words, values);
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));

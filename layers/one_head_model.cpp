@@ -11,8 +11,8 @@ OneHeadModel::OneHeadModel(std::int64_t vocabulary, std::int64_t d_model, Rng& r
       positions(d_model),
       attention(d_model, d_model, rng),
       output(d_model, vocabulary, rng) {
-  // Words start quieter than the positions beside them, and projections keep the variance of their input: so the head
-  // finds the subject whatever the seed.
+  // Words start quieter than the positions beside them, and projections keep the variance of their input: so
+  // the head finds the subject whatever the seed.
   const auto scale = [](Tensor& weight, double factor) { weight = parameter(weight.detach() * factor); };
   scale(embedding.table, 0.4);
   for (Tensor* W : {&attention.Wq, &attention.Wk, &attention.Wv, &attention.Wo}) scale(*W, std::sqrt(3.0));

@@ -1,6 +1,7 @@
 #include "autograd/kernels/gemm.h"
 
 #include <Eigen/Core>
+
 #include <vector>
 
 #include "autograd/kernels/parallel.h"
@@ -23,18 +24,22 @@ template <class T>
 using StridedMap = Eigen::Map<const Matrix<T, Eigen::RowMajor>, Eigen::Unaligned,
                               Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
-// Whether Eigen can read it in place with rows of `inner` elements side by side, `outer_step` apart and not overlapping.
+// Whether Eigen can read it in place with rows of `inner` elements side by side, `outer_step` apart and not
+// overlapping.
 bool lies_in_rows(std::int64_t inner, std::int64_t inner_step, std::int64_t outer, std::int64_t outer_step) {
   return (inner <= 1 || inner_step == 1) && (outer <= 1 || outer_step >= inner);
 }
 
-// Calls f with an Eigen map of the view, row-major or column-major as it lies; with a copy if it lies otherwise.
+// Calls f with an Eigen map of the view, row-major or column-major as it lies; with a copy if it lies
+// otherwise.
 template <class T, class F>
 void with_map(const MatrixView<const T>& m, const F& f) {
   if (lies_in_rows(m.columns, m.column_step, m.rows, m.row_step)) {
-    f(ConstMap<T, Eigen::RowMajor>(m.data, m.rows, m.columns, Eigen::OuterStride<>(std::max(m.row_step, m.columns))));
+    f(ConstMap<T, Eigen::RowMajor>(m.data, m.rows, m.columns,
+                                   Eigen::OuterStride<>(std::max(m.row_step, m.columns))));
   } else if (lies_in_rows(m.rows, m.row_step, m.columns, m.column_step)) {
-    f(ConstMap<T, Eigen::ColMajor>(m.data, m.rows, m.columns, Eigen::OuterStride<>(std::max(m.column_step, m.rows))));
+    f(ConstMap<T, Eigen::ColMajor>(m.data, m.rows, m.columns,
+                                   Eigen::OuterStride<>(std::max(m.column_step, m.rows))));
   } else {
     f(Matrix<T, Eigen::RowMajor>(StridedMap<T>(m.data, m.rows, m.columns, {m.row_step, m.column_step})));
   }
@@ -49,7 +54,9 @@ void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, 
     result.setZero();
     return;
   }
-  with_map<T>(a, [&](const auto& left) { with_map<T>(b, [&](const auto& right) { result.noalias() = left * right; }); });
+  with_map<T>(a, [&](const auto& left) {
+    with_map<T>(b, [&](const auto& right) { result.noalias() = left * right; });
+  });
 }
 
 template <class T>
@@ -59,15 +66,16 @@ MatrixView<const T> rows_of(MatrixView<const T> m, std::int64_t begin, std::int6
 
 template <class T>
 MatrixView<const T> columns_of(MatrixView<const T> m, std::int64_t begin, std::int64_t count) {
-  return {m.data + begin * m.column_step, m.rows, std::min(count, m.columns - begin), m.row_step, m.column_step};
+  return {m.data + begin * m.column_step, m.rows, std::min(count, m.columns - begin), m.row_step,
+          m.column_step};
 }
 
 std::int64_t pieces(std::int64_t size, std::int64_t piece) { return (size + piece - 1) / piece; }
 
 // How a result of `rows` x `columns` is cut into tiles of about chunk_work: along rows first.
 struct Tiling {
-  std::int64_t rows, columns;       // of a tile
-  std::int64_t down, across;        // tiles of one result
+  std::int64_t rows, columns;        // of a tile
+  std::int64_t down, across;         // tiles of one result
   std::int64_t tiles_per_chunk = 1;  // more than 1 only where a whole result is less than a chunk
 
   Tiling(std::int64_t m, std::int64_t n, std::int64_t inner) {
@@ -78,13 +86,15 @@ struct Tiling {
     columns = std::min(n, worth(rows));
     down = pieces(m, std::max<std::int64_t>(1, rows));
     across = pieces(n, std::max<std::int64_t>(1, columns));
-    if (down * across == 1) tiles_per_chunk = std::max<std::int64_t>(1, chunk_work / std::max<std::int64_t>(1, m * n * inner));
+    if (down * across == 1)
+      tiles_per_chunk = std::max<std::int64_t>(1, chunk_work / std::max<std::int64_t>(1, m * n * inner));
   }
 };
 
 // One product along its inner size: parts are made side by side and added in order.
 template <class T>
-void multiply_by_inner_parts(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t part) {
+void multiply_by_inner_parts(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c,
+                             std::int64_t part) {
   const std::int64_t parts = pieces(a.columns, part);
   const std::int64_t size = a.rows * b.columns;
   thread_local std::vector<T> sums;
@@ -124,7 +134,8 @@ void gemm(std::int64_t batch, const MatrixView<const T>& a, const std::int64_t* 
       const std::int64_t row = tile % tiles / tiling.across * tiling.rows;
       const std::int64_t column = tile % tiling.across * tiling.columns;
       multiply<T>(rows_of(at(a, a_offsets[matrix]), row, tiling.rows),
-                  columns_of(at(b, b_offsets[matrix]), column, tiling.columns), c + (matrix * m + row) * n + column, n);
+                  columns_of(at(b, b_offsets[matrix]), column, tiling.columns),
+                  c + (matrix * m + row) * n + column, n);
     }
   });
 }

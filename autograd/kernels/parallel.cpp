@@ -63,9 +63,9 @@ void relax() {
 #endif
 }
 
-// Threads that wait between jobs: at first awake, since the next job usually follows soon, then asleep. A job never
-// waits for a worker to arrive, only for those that have begun: on a busy machine the caller does the work alone. One
-// job runs at a time; a second caller works alone meanwhile.
+// Threads that wait between jobs: at first awake, since the next job usually follows soon, then asleep. A job
+// never waits for a worker to arrive, only for those that have begun: on a busy machine the caller does the
+// work alone. One job runs at a time; a second caller works alone meanwhile.
 class Workers {
  public:
   void run(int workers, Job& job) {

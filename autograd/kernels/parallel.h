@@ -5,8 +5,8 @@
 
 namespace fovea::kernels {
 
-/// How many elements of elementwise work one thread takes at a time: enough, some tens of microseconds, that waking
-/// another thread pays, and that waiting for one on a busy machine costs little beside it.
+/// How many elements of elementwise work one thread takes at a time: enough, some tens of microseconds, that
+/// waking another thread pays, and that waiting for one on a busy machine costs little beside it.
 inline constexpr std::int64_t elements_per_chunk = 1 << 17;
 
 namespace detail {

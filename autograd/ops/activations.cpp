@@ -15,8 +15,8 @@ using detail::map_unary;
 
 namespace {
 
-// An activation whose derivative has a kernel of its own, `slope`. Where the gradient is differentiated itself, the
-// composed formula's gradient takes its place.
+// An activation whose derivative has a kernel of its own, `slope`. Where the gradient is differentiated
+// itself, the composed formula's gradient takes its place.
 template <class Value, class Slope, class Composed>
 Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Composed composed) {
   const Tensor y = map_unary(x, value);

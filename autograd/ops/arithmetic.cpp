@@ -12,14 +12,17 @@ using detail::map_binary;
 using detail::map_unary;
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary("add", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u + v; });
+  const Tensor y = map_binary(
+      "add", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u + v; });
   return record("add", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
-    return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(), needs[1] ? sum_to(dy, needs.shape(1)) : Gradient()};
+    return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
+            needs[1] ? sum_to(dy, needs.shape(1)) : Gradient()};
   });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary("sub", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u - v; });
+  const Tensor y = map_binary(
+      "sub", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u - v; });
   return record("sub", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
     return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
             needs[1] ? neg(sum_to(dy, needs.shape(1))) : Gradient()};
@@ -27,20 +30,24 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary("mul", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u * v; });
-  return record("mul", y, {a, b}, {a, b}, [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
-    return {needs[0] ? sum_to(chain(dy, saved[1]), needs.shape(0)) : Gradient(),
-            needs[1] ? sum_to(chain(dy, saved[0]), needs.shape(1)) : Gradient()};
-  });
+  const Tensor y = map_binary(
+      "mul", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u * v; });
+  return record("mul", y, {a, b}, {a, b},
+                [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                  return {needs[0] ? sum_to(chain(dy, saved[1]), needs.shape(0)) : Gradient(),
+                          needs[1] ? sum_to(chain(dy, saved[0]), needs.shape(1)) : Gradient()};
+                });
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary("div", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u / v; });
-  return record("div", y, {a, b}, {b, y}, [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
-    const Tensor b = saved[0];
-    return {needs[0] ? sum_to(chain(dy, 1.0 / b), needs.shape(0)) : Gradient(),
-            needs[1] ? sum_to(chain(dy, -(saved[1] / b)), needs.shape(1)) : Gradient()};
-  });
+  const Tensor y = map_binary(
+      "div", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u / v; });
+  return record("div", y, {a, b}, {b, y},
+                [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                  const Tensor b = saved[0];
+                  return {needs[0] ? sum_to(chain(dy, 1.0 / b), needs.shape(0)) : Gradient(),
+                          needs[1] ? sum_to(chain(dy, -(saved[1] / b)), needs.shape(1)) : Gradient()};
+                });
 }
 
 Tensor operator/(const Tensor& x, double b) { return div(x, scalar(b, x.dtype())); }
@@ -48,12 +55,14 @@ Tensor operator/(double a, const Tensor& x) { return div(scalar(a, x.dtype()), x
 
 Tensor neg(const Tensor& x) {
   const Tensor y = map_unary(x, []<class T>(const Block<T>& v) -> Block<T> { return -v; });
-  return record("neg", y, {x}, {}, [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {neg(dy)}; });
+  return record("neg", y, {x}, {},
+                [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {neg(dy)}; });
 }
 
 Tensor affine(const Tensor& x, double a, double b) {
-  const Tensor y = map_unary(
-      x, [a, b]<class T>(const Block<T>& v) -> Block<T> { return v * static_cast<T>(a) + static_cast<T>(b); });
+  const Tensor y = map_unary(x, [a, b]<class T>(const Block<T>& v) -> Block<T> {
+    return v * static_cast<T>(a) + static_cast<T>(b);
+  });
   return record("affine", y, {x}, {}, [a](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
     if (a == 1) return {dy};
     return {std::isfinite(a) ? affine(dy, a, 0) : chain(dy, scalar(a, dy.dtype()))};
@@ -63,12 +72,14 @@ Tensor affine(const Tensor& x, double a, double b) {
 namespace detail {
 
 Tensor chain(const Tensor& dy, const Tensor& local) {
-  const Tensor product = map_binary("chain", dy, local, []<class T>(const Block<T>& g, const Block<T>& d) -> Block<T> {
-    Block<T> result;
-    // d - d is zero exactly where d is finite.
-    for (int i = 0; i < kernels::block_size; ++i) result[i] = (g[i] == 0) & !(d[i] - d[i] == 0) ? T(0) : g[i] * d[i];
-    return result;
-  });
+  const Tensor product =
+      map_binary("chain", dy, local, []<class T>(const Block<T>& g, const Block<T>& d) -> Block<T> {
+        Block<T> result;
+        // d - d is zero exactly where d is finite.
+        for (int i = 0; i < kernels::block_size; ++i)
+          result[i] = (g[i] == 0) & !(d[i] - d[i] == 0) ? T(0) : g[i] * d[i];
+        return result;
+      });
   return record("chain", product, {dy, local}, {dy, local},
                 [](const Saved& saved, const Tensor& g, const Needs& needs) -> Gradients {
                   const Tensor dy = saved[0];

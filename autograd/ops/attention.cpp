@@ -13,12 +13,13 @@ void check_shapes(const Tensor& q, const Tensor& k, const Tensor& v) {
                    v.size(0) == q.size(0) && k.size(1) == q.size(1) && v.size(1) == q.size(1) &&
                    k.size(3) == q.size(3) && v.size(2) == k.size(2);
   if (fit) return;
-  fail<ShapeError>("[attention] expects q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv), and got q {}, k {}, v {}",
-                   to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
+  fail<ShapeError>(
+      "[attention] expects q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv), and got q {}, k {}, v {}",
+      to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
 }
 
-// Keys or values with zeros in place of those that no query may see, so that what is hidden there (padding, NaN)
-// reaches neither a product nor a gradient. kept: broadcastable to (B, H, Tq, Tk).
+// Keys or values with zeros in place of those that no query may see, so that what is hidden there (padding,
+// NaN) reaches neither a product nor a gradient. kept: broadcastable to (B, H, Tq, Tk).
 Tensor hide_unseen(const Tensor& x, const Bool& kept) {
   const Bool seen = any(kept, 2);
   if (all(seen)) return x;
@@ -28,7 +29,8 @@ Tensor hide_unseen(const Tensor& x, const Bool& kept) {
 
 }  // namespace
 
-Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const AttentionOptions& options) {
   check_shapes(q, k, v);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
   if (options.mask.keeps_everything()) {
@@ -45,8 +47,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   return attention_with_weights(q, k, v, options).output;
 }
 
-Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv, const Tensor& Wo,
-                         const Mask& mask) {
+Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
+                         const Tensor& Wo, const Mask& mask) {
   if (x.rank() != 2 && x.rank() != 3) {
     fail<ShapeError>("[self_attention] expects x (B, T, C) or (T, C), and got {}", to_string(x.shape()));
   }

@@ -69,15 +69,18 @@ Tensor extremum(const char* name, const Tensor& a, const Tensor& b, Better bette
     }
     return result;
   });
-  return record(name, y, {a, b}, {a, b}, [name, better](const Saved& saved, const Tensor& dy, const Needs& needs) {
-    const Bool a_wins = compare(name, saved[0], saved[1], better);
-    const Bool b_wins = compare(name, saved[1], saved[0], better);
-    const Tensor half = dy * 0.5;
-    Gradients gradients(2, {});
-    if (needs[0]) gradients[0] = sum_to(where(a_wins, dy, where(b_wins, 0.0, half)), needs.shape(0));
-    if (needs[1]) gradients[1] = sum_to(where(b_wins, dy, where(a_wins, 0.0, half)), needs.shape(1));
-    return gradients;
-  });
+  return record(name, y, {a, b}, {a, b},
+                [name, better](const Saved& saved, const Tensor& dy, const Needs& needs) {
+                  const Bool a_wins = compare(name, saved[0], saved[1], better);
+                  const Bool b_wins = compare(name, saved[1], saved[0], better);
+                  const Tensor half = dy * 0.5;
+                  Gradients gradients(2, {});
+                  if (needs[0])
+                    gradients[0] = sum_to(where(a_wins, dy, where(b_wins, 0.0, half)), needs.shape(0));
+                  if (needs[1])
+                    gradients[1] = sum_to(where(b_wins, dy, where(a_wins, 0.0, half)), needs.shape(1));
+                  return gradients;
+                });
 }
 
 }  // namespace
@@ -107,8 +110,12 @@ Tensor where(const Bool& condition, const Tensor& a, const Tensor& b) {
                           needs[1] ? sum_to(where(condition, 0.0, dy), needs.shape(1)) : Gradient()};
                 });
 }
-Tensor where(const Bool& condition, const Tensor& a, double b) { return where(condition, a, scalar(b, a.dtype())); }
-Tensor where(const Bool& condition, double a, const Tensor& b) { return where(condition, scalar(a, b.dtype()), b); }
+Tensor where(const Bool& condition, const Tensor& a, double b) {
+  return where(condition, a, scalar(b, a.dtype()));
+}
+Tensor where(const Bool& condition, double a, const Tensor& b) {
+  return where(condition, scalar(a, b.dtype()), b);
+}
 
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum("maximum", a, b, std::greater<>()); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum("minimum", a, b, std::less<>()); }
@@ -124,10 +131,11 @@ Tensor clamp(const Tensor& x, double low, double high) {
     }
     return result;
   });
-  return record("clamp", y, {x}, {x}, [low, high](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-    const Tensor x = saved[0];
-    return {where((x >= low) & (x <= high), dy, 0.0)};
-  });
+  return record("clamp", y, {x}, {x},
+                [low, high](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  const Tensor x = saved[0];
+                  return {where((x >= low) & (x <= high), dy, 0.0)};
+                });
 }
 
 }  // namespace fovea

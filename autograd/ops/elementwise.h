@@ -12,8 +12,8 @@ using kernels::Block;
 
 inline void check_same_dtype(const char* name, const Tensor& a, const Tensor& b) {
   if (a.dtype() == b.dtype()) return;
-  fail<DtypeError>("[{}] {} {} met {} {}: convert one with to(x, {})", name, name_of(a.dtype()), to_string(a.shape()),
-                   name_of(b.dtype()), to_string(b.shape()), name_of(f64));
+  fail<DtypeError>("[{}] {} {} met {} {}: convert one with to(x, {})", name, name_of(a.dtype()),
+                   to_string(a.shape()), name_of(b.dtype()), to_string(b.shape()), name_of(f64));
 }
 
 /// f over the elements of x. f: template <class T> (const Block<T>&) -> Block<T>.
@@ -21,24 +21,27 @@ template <class F>
 Tensor map_unary(const Tensor& x, const F& f) {
   const Tensor y = empty(impl_of(x).shape, x.dtype());
   dispatch(x.dtype(), [&]<class T>() {
-    const kernels::Loops<2> loops = x.is_contiguous() ? kernels::Loops<2>(x.numel())
-                                                      : kernels::Loops<2>(x.shape(), {&y.strides(), &x.strides()});
-    kernels::map(loops, fresh_data<T>(y), [&f](const Block<T>& v) -> Block<T> { return f(v); }, x.data<T>());
+    const kernels::Loops<2> loops = x.is_contiguous()
+                                        ? kernels::Loops<2>(x.numel())
+                                        : kernels::Loops<2>(x.shape(), {&y.strides(), &x.strides()});
+    kernels::map(
+        loops, fresh_data<T>(y), [&f](const Block<T>& v) -> Block<T> { return f(v); }, x.data<T>());
   });
   return y;
 }
 
 /// Loops over contiguous elements of `shape` and those of a and b, broadcast to it.
 inline kernels::Loops<3> binary_loops(const Shape& shape, const Tensor& a, const Tensor& b) {
-  if (a.shape() == b.shape() && a.is_contiguous() && b.is_contiguous()) return kernels::Loops<3>(numel(shape));
+  if (a.shape() == b.shape() && a.is_contiguous() && b.is_contiguous())
+    return kernels::Loops<3>(numel(shape));
   const Strides result = contiguous_strides(shape);
   const Strides of_a = kernels::broadcast_strides(a.shape(), a.strides(), shape);
   const Strides of_b = kernels::broadcast_strides(b.shape(), b.strides(), shape);
   return kernels::Loops<3>(shape, {&result, &of_a, &of_b});
 }
 
-/// f over the elements of a and b, broadcast. f: template <class T> (const Block<T>&, const Block<T>&) -> Block<T>.
-/// Throws: DtypeError, ShapeError, naming the op.
+/// f over the elements of a and b, broadcast. f: template <class T> (const Block<T>&, const Block<T>&) ->
+/// Block<T>. Throws: DtypeError, ShapeError, naming the op.
 template <class F>
 Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f) {
   check_same_dtype(name, a, b);
@@ -53,8 +56,9 @@ Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f
   return y;
 }
 
-/// dy * local, except that an exact zero in dy stays zero where `local` is not finite: the branch that was not
-/// taken sends nothing back. An op, so it can be differentiated; every rule with a local derivative uses it.
+/// dy * local, except that an exact zero in dy stays zero where `local` is not finite: the branch that was
+/// not taken sends nothing back. An op, so it can be differentiated; every rule with a local derivative uses
+/// it.
 Tensor chain(const Tensor& dy, const Tensor& local);
 
 }  // namespace fovea::detail

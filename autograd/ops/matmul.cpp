@@ -40,8 +40,8 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   const std::vector<std::int64_t> a_offsets = matrix_offsets(a, batch);
   const std::vector<std::int64_t> b_offsets = matrix_offsets(b, batch);
   dispatch(a.dtype(), [&]<class T>() {
-    kernels::gemm<T>(numel(batch), last_two_axes<T>(a), a_offsets.data(), last_two_axes<T>(b), b_offsets.data(),
-                     detail::fresh_data<T>(c));
+    kernels::gemm<T>(numel(batch), last_two_axes<T>(a), a_offsets.data(), last_two_axes<T>(b),
+                     b_offsets.data(), detail::fresh_data<T>(c));
   });
   return c;
 }
@@ -69,8 +69,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   }
   const std::int64_t inner_of_b = b.size(b.rank() == 1 ? -1 : -2);
   if (a.size(-1) != inner_of_b) {
-    fail<ShapeError>("[matmul] inner sizes differ: {} x {}: {} and {}", to_string(a.shape()), to_string(b.shape()),
-                     a.size(-1), inner_of_b);
+    fail<ShapeError>("[matmul] inner sizes differ: {} x {}: {} and {}", to_string(a.shape()),
+                     to_string(b.shape()), a.size(-1), inner_of_b);
   }
   if (a.rank() == 1) {
     const Tensor row = matmul(reshape(a, {1, a.size(0)}), b);
@@ -85,14 +85,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   detail::check_same_dtype("linear", x, W);
-  if (W.rank() != 2) fail<ShapeError>("[linear] the weight must be a matrix (I, O), and has shape {}", to_string(W.shape()));
+  if (W.rank() != 2)
+    fail<ShapeError>("[linear] the weight must be a matrix (I, O), and has shape {}", to_string(W.shape()));
   if (x.rank() == 0 || x.size(-1) != W.size(0)) {
     fail<ShapeError>("[linear] weight expects {} channels, input has {}: x {}, W {}", W.size(0),
                      x.rank() == 0 ? 0 : x.size(-1), to_string(x.shape()), to_string(W.shape()));
   }
   if (b.defined() && b.shape() != Shape{W.size(1)}) {
-    fail<ShapeError>("[linear] the bias must have shape ({},), and has {}: W {}", W.size(1), to_string(b.shape()),
-                     to_string(W.shape()));
+    fail<ShapeError>("[linear] the bias must have shape ({},), and has {}: W {}", W.size(1),
+                     to_string(b.shape()), to_string(W.shape()));
   }
   Shape shape = leading(x.shape(), 1);
   shape.push_back(W.size(1));

@@ -70,19 +70,20 @@ Tensor pow(const Tensor& a, const Tensor& b) {
     for (int i = 0; i < kernels::block_size; ++i) result[i] = std::pow(u[i], v[i]);
     return result;
   });
-  return record("pow", y, {a, b}, {a, b, y}, [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
-    const Tensor a = saved[0], b = saved[1];
-    Gradients gradients(2, {});
-    if (needs[0]) {
-      const Tensor local = where(b == 0.0, 0.0, b * pow(a, b - 1.0));
-      gradients[0] = sum_to(chain(dy, local), needs.shape(0));
-    }
-    if (needs[1]) {
-      const Tensor local = where((a == 0.0) & (b >= 0.0), 0.0, saved[2] * log(a));
-      gradients[1] = sum_to(chain(dy, local), needs.shape(1));
-    }
-    return gradients;
-  });
+  return record("pow", y, {a, b}, {a, b, y},
+                [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                  const Tensor a = saved[0], b = saved[1];
+                  Gradients gradients(2, {});
+                  if (needs[0]) {
+                    const Tensor local = where(b == 0.0, 0.0, b * pow(a, b - 1.0));
+                    gradients[0] = sum_to(chain(dy, local), needs.shape(0));
+                  }
+                  if (needs[1]) {
+                    const Tensor local = where((a == 0.0) & (b >= 0.0), 0.0, saved[2] * log(a));
+                    gradients[1] = sum_to(chain(dy, local), needs.shape(1));
+                  }
+                  return gradients;
+                });
 }
 
 Tensor tanh(const Tensor& x) {

@@ -54,7 +54,8 @@ Shape infer_size(const Tensor& x, Shape shape) {
 void copy_into(const Tensor& dst, const Tensor& src) {
   const kernels::Loops<2> loops(dst.shape(), {&dst.strides(), &src.strides()});
   dispatch(dst.dtype(), [&]<class T>() {
-    kernels::map(loops, detail::fresh_data<T>(dst), [](const detail::Block<T>& v) { return v; }, src.data<T>());
+    kernels::map(
+        loops, detail::fresh_data<T>(dst), [](const detail::Block<T>& v) { return v; }, src.data<T>());
   });
 }
 
@@ -75,8 +76,10 @@ Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, st
 // x at a region of its row-major order. Its gradient is added to that region alone.
 Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
   const Tensor base = contiguous(x);
-  return record("region", view_of(base, shape, region.strides, base.impl()->offset + region.offset), {base}, {},
-                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+  return record("region", view_of(base, shape, region.strides, base.impl()->offset + region.offset), {base},
+                {}, [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {{dy, region}};
+                });
 }
 
 }  // namespace
@@ -100,7 +103,8 @@ Tensor permute(const Tensor& x, const Axes& order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t axis = at(normalize_axis("permute", order[i], rank));
     if (used[axis] || order.size() != rank) {
-      fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)), rank);
+      fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)),
+                       rank);
     }
     used[axis] = true;
     inverse[axis] = static_cast<std::int64_t>(i);
@@ -108,7 +112,8 @@ Tensor permute(const Tensor& x, const Axes& order) {
     strides.push_back(x.strides()[axis]);
   }
   if (order.size() != rank) {
-    fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)), rank);
+    fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)),
+                     rank);
   }
   return record("permute", view_of(x, shape, strides, x.impl()->offset), {x}, {},
                 [inverse](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
@@ -131,7 +136,8 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (broadcast_shapes("broadcast_to", x.shape(), shape) != shape) {
-    fail<ShapeError>("[broadcast_to] shape {} does not broadcast to {}", to_string(x.shape()), to_string(shape));
+    fail<ShapeError>("[broadcast_to] shape {} does not broadcast to {}", to_string(x.shape()),
+                     to_string(shape));
   }
   const Strides strides = kernels::broadcast_strides(x.shape(), x.strides(), shape);
   return record("broadcast_to", view_of(x, shape, strides, x.impl()->offset), {x}, {},
@@ -156,7 +162,9 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_
   strides[along] *= step;
   const Region region = slice_region(x.shape(), along, first, step);
   return record("slice", view_of(x, shape, strides, x.impl()->offset + first * x.strides()[along]), {x}, {},
-                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {{dy, region}};
+                });
 }
 
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
@@ -164,21 +172,25 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
   const std::int64_t size = x.shape()[along];
   const std::int64_t index = position < 0 ? position + size : position;
   if (index < 0 || index >= size) {
-    fail<IndexError>("[select] position {} is outside axis {} of shape {}", position, axis, to_string(x.shape()));
+    fail<IndexError>("[select] position {} is outside axis {} of shape {}", position, axis,
+                     to_string(x.shape()));
   }
   Shape shape = x.shape();
   Strides strides = x.strides();
   Region region = slice_region(x.shape(), along, index, 1);
-  for (SmallVector<std::int64_t, 5>* list : {&shape, &strides, &region.strides}) list->erase(list->begin() + along);
+  for (SmallVector<std::int64_t, 5>* list : {&shape, &strides, &region.strides})
+    list->erase(list->begin() + along);
   return record("select", view_of(x, shape, strides, x.impl()->offset + index * x.strides()[along]), {x}, {},
-                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {{dy, region}}; });
+                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {{dy, region}};
+                });
 }
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes) {
   const std::int64_t size = x.size(axis);
   if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != size) {
-    fail<ShapeError>("[split] sizes {} do not add up to {}, axis {} of shape {}", to_string(sizes), size, axis,
-                     to_string(x.shape()));
+    fail<ShapeError>("[split] sizes {} do not add up to {}, axis {} of shape {}", to_string(sizes), size,
+                     axis, to_string(x.shape()));
   }
   std::vector<Tensor> pieces;
   std::int64_t begin = 0;
@@ -192,8 +204,8 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes
 std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts) {
   const std::int64_t size = x.size(axis);
   if (parts < 1 || size % parts != 0) {
-    fail<ShapeError>("[split] axis {} of shape {} does not divide into {} equal pieces", axis, to_string(x.shape()),
-                     parts);
+    fail<ShapeError>("[split] axis {} of shape {} does not divide into {} equal pieces", axis,
+                     to_string(x.shape()), parts);
   }
   return split(x, axis, Shape(at(parts), size / parts));
 }
@@ -221,15 +233,16 @@ Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
     const Region region = slice_region(shape, along, begins[i], 1);
     copy_into(view_of(y, tensors[i].shape(), region.strides, region.offset), tensors[i]);
   }
-  return record("concat", y, tensors, {},
-                [along, begins](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
-                  Gradients gradients;
-                  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-                    gradients.push_back(needs[i] ? slice(dy, static_cast<std::int64_t>(along), begins[i], begins[i + 1])
-                                                 : Gradient());
-                  }
-                  return gradients;
-                });
+  return record(
+      "concat", y, tensors, {},
+      [along, begins](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+        Gradients gradients;
+        for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+          gradients.push_back(needs[i] ? slice(dy, static_cast<std::int64_t>(along), begins[i], begins[i + 1])
+                                       : Gradient());
+        }
+        return gradients;
+      });
 }
 Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis) {
   return concat(std::span(tensors.begin(), tensors.size()), axis);
@@ -241,7 +254,8 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t axis) {
   std::vector<Tensor> layers;
   for (const Tensor& x : tensors) {
     if (x.shape() != tensors[0].shape()) {
-      fail<ShapeError>("[stack] shapes {} and {} differ", to_string(tensors[0].shape()), to_string(x.shape()));
+      fail<ShapeError>("[stack] shapes {} and {} differ", to_string(tensors[0].shape()),
+                       to_string(x.shape()));
     }
     Shape shape = x.shape();
     shape.insert(shape.begin() + along, 1);
@@ -268,12 +282,14 @@ Tensor to(const Tensor& x, Dtype dtype) {
     dispatch(x.dtype(), [&]<class From>() {
       kernels::map(
           loops, detail::fresh_data<To>(y),
-          [](const detail::Block<From>& v) -> detail::Block<To> { return v.template cast<To>(); }, x.data<From>());
+          [](const detail::Block<From>& v) -> detail::Block<To> { return v.template cast<To>(); },
+          x.data<From>());
     });
   });
-  return record("to", y, {x}, {}, [from = x.dtype()](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
-    return {to(dy, from)};
-  });
+  return record("to", y, {x}, {},
+                [from = x.dtype()](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {to(dy, from)};
+                });
 }
 
 namespace detail {

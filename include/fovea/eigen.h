@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Eigen/Core>
+
 #include <type_traits>
 
 #include "fovea/autograd/tensor.h"
@@ -14,7 +15,8 @@ namespace detail {
 template <class T>
 using RowMajorMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <class T>
-using Steps = Eigen::Map<const RowMajorMatrix<T>, Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+using Steps =
+    Eigen::Map<const RowMajorMatrix<T>, Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 }  // namespace detail
 
 /// A matrix expression of float or double as a tensor. Shapes: an (M, N) matrix -> (M, N).

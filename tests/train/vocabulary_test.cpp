@@ -5,7 +5,6 @@
 
 using namespace fovea;
 
-
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -29,10 +28,12 @@ TEST_CASE("Vocabulary: text to ids and back", "[train]") {
 
 TEST_CASE("Vocabulary: an unknown word is named, with its position and a known one that is near", "[train]") {
   CHECK_THROWS_AS(words().encode("the cabinet is."), ValueError);
-  CHECK_THROWS_WITH(words().encode("the cabinet is."),
-                    ContainsSubstring("word 2, \"cabinet\"") && ContainsSubstring("did you mean \"cabinets\"?"));
-  CHECK_THROWS_WITH(words().encode("The key"), ContainsSubstring("word 1, \"The\"") && ContainsSubstring("did you mean \"the\"?"));
-  CHECK_THROWS_WITH(words().encode("the elephant"), ContainsSubstring("word 2, \"elephant\"") && !ContainsSubstring("did you mean"));
+  CHECK_THROWS_WITH(words().encode("the cabinet is."), ContainsSubstring("word 2, \"cabinet\"") &&
+                                                           ContainsSubstring("did you mean \"cabinets\"?"));
+  CHECK_THROWS_WITH(words().encode("The key"),
+                    ContainsSubstring("word 1, \"The\"") && ContainsSubstring("did you mean \"the\"?"));
+  CHECK_THROWS_WITH(words().encode("the elephant"),
+                    ContainsSubstring("word 2, \"elephant\"") && !ContainsSubstring("did you mean"));
 }
 
 TEST_CASE("Vocabulary: ids outside and words that are none are refused", "[train]") {

@@ -10,7 +10,8 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// --- The words ----------------------------------------------------------------------------------------------
+// --- The words
+// ----------------------------------------------------------------------------------------------
 
 enum class Kind { special, article, adjective, preposition, noun, verb, predicate, stop };
 
@@ -36,9 +37,8 @@ constexpr std::array<Class, 5> classes{{
 
 // All words, in the order of their ids; the first two are Agreement::padding and Agreement::start.
 std::vector<Word> list_words() {
-  std::vector<Word> words{{"<padding>", Kind::special},      {"<start>", Kind::special},
-                          {"the", Kind::article},            {"is", Kind::verb, 0, false},
-                          {"are", Kind::verb, 0, true},      {".", Kind::stop}};
+  std::vector<Word> words{{"<padding>", Kind::special}, {"<start>", Kind::special},   {"the", Kind::article},
+                          {"is", Kind::verb, 0, false}, {"are", Kind::verb, 0, true}, {".", Kind::stop}};
   for (const char* text : {"old", "small", "new", "red"}) words.push_back({text, Kind::adjective});
   for (const char* text : {"to", "near", "behind", "under", "beside", "above", "with", "by"}) {
     words.push_back({text, Kind::preposition});
@@ -78,7 +78,8 @@ Vocabulary make_vocabulary() {
   return Vocabulary(std::move(texts));
 }
 
-// --- The grammar --------------------------------------------------------------------------------------------
+// --- The grammar
+// --------------------------------------------------------------------------------------------
 
 constexpr double adjective_probability = 0.5;
 
@@ -86,11 +87,12 @@ constexpr double adjective_probability = 0.5;
 // likeliest single word wherever it may come, so that a model which knows the truth always ranks it first.
 constexpr std::array<double, 4> phrase_probability{0.75, 0.6, 0.4, 0};
 
-// What follows a subject's noun: phrases, the verb, a predicate. Verb and predicate depend on the subject, and
-// whether another phrase comes on how many there were, so all these states are the subject's own.
+// What follows a subject's noun: phrases, the verb, a predicate. Verb and predicate depend on the subject,
+// and whether another phrase comes on how many there were, so all these states are the subject's own.
 void build_rest(WordChain& chain, std::int64_t noun, std::int64_t group, bool plural, std::int64_t said) {
   const Ids verb = ids_where([&](const Word& w) { return w.kind == Kind::verb && w.plural == plural; });
-  const Ids predicates = ids_where([&](const Word& w) { return w.kind == Kind::predicate && w.group == group; });
+  const Ids predicates =
+      ids_where([&](const Word& w) { return w.kind == Kind::predicate && w.group == group; });
   const std::int64_t after_verb = chain.add_state();
   chain.link(after_verb, predicates, 1, said);
   for (const double another : phrase_probability) {
@@ -133,7 +135,8 @@ WordChain build_chain() {
 
 }  // namespace
 
-// --- Sentences ----------------------------------------------------------------------------------------------
+// --- Sentences
+// ----------------------------------------------------------------------------------------------
 
 Agreement::Agreement() : vocabulary_(make_vocabulary()), chain_(build_chain()) {}
 
@@ -146,7 +149,8 @@ std::int64_t Agreement::state_after(std::span<const std::int64_t> prefix) const 
     const WordChain::Arc* arc = chain_.find(state, prefix[i]);
     if (!arc) {
       const std::string before = vocabulary_.decode(prefix.subspan(1, i - 1));
-      fail<ValueError>("[Agreement] word {}, \"{}\", can't follow \"{}\"", i, vocabulary_.word(prefix[i]), before);
+      fail<ValueError>("[Agreement] word {}, \"{}\", can't follow \"{}\"", i, vocabulary_.word(prefix[i]),
+                       before);
     }
     state = arc->next;
   }
@@ -155,7 +159,8 @@ std::int64_t Agreement::state_after(std::span<const std::int64_t> prefix) const 
 
 std::vector<double> Agreement::next_word(std::span<const std::int64_t> prefix) const {
   const std::span<const WordChain::Arc> arcs = chain_.arcs(state_after(prefix));
-  if (arcs.empty()) fail<ValueError>("[Agreement::next_word] the sentence is over: nothing follows its full stop");
+  if (arcs.empty())
+    fail<ValueError>("[Agreement::next_word] the sentence is over: nothing follows its full stop");
   std::vector<double> probabilities(static_cast<std::size_t>(vocabulary_.size()));
   for (const WordChain::Arc& arc : arcs) probabilities[static_cast<std::size_t>(arc.word)] = arc.probability;
   return probabilities;
@@ -195,8 +200,8 @@ Agreement::Sentence Agreement::parse(std::string_view text) const {
   Ids ids = vocabulary_.encode(text);
   ids.insert(ids.begin(), start);
   if (!chain_.arcs(state_after(ids)).empty()) {
-    fail<ValueError>("[Agreement::parse] \"{}\" is the beginning of a sentence only: it ends with a full stop",
-                     text);
+    fail<ValueError>(
+        "[Agreement::parse] \"{}\" is the beginning of a sentence only: it ends with a full stop", text);
   }
   return annotate(std::move(ids));
 }

@@ -18,7 +18,8 @@ double log_total(std::span<const double> logits) {
   for (const double logit : logits) total += std::exp(logit - largest);
   const double result = largest + std::log(total);
   if (!std::isfinite(result)) {
-    fail<NonFiniteError>("[Agreement::score] the model gives a logit that is NaN or infinite: has training diverged?");
+    fail<NonFiniteError>(
+        "[Agreement::score] the model gives a logit that is NaN or infinite: has training diverged?");
   }
   return result;
 }
@@ -51,7 +52,8 @@ struct Answers {
 
   std::span<const double> logits_at(std::int64_t sentence, std::int64_t row) const {
     const std::int64_t words = logits.size(2);
-    return {logits.data<double>() + (sentence * logits.size(1) + row) * words, static_cast<std::size_t>(words)};
+    return {logits.data<double>() + (sentence * logits.size(1) + row) * words,
+            static_cast<std::size_t>(words)};
   }
   double weight_at(std::int64_t sentence, std::int64_t query, std::int64_t key) const {
     return weights.at({sentence, query, key});
@@ -64,7 +66,8 @@ Answers ask(const Agreement::Model& model, const Indices& ids, std::int64_t voca
   const Shape weights{ids.size(0), ids.size(1), ids.size(1)};
   if (prediction.logits.shape() != logits) {
     fail<ShapeError>("[Agreement::score] the model's logits are {}: {} expected for ids {} and {} words",
-                     to_string(prediction.logits.shape()), to_string(logits), to_string(ids.shape()), vocabulary);
+                     to_string(prediction.logits.shape()), to_string(logits), to_string(ids.shape()),
+                     vocabulary);
   }
   if (prediction.weights.defined() && prediction.weights.shape() != weights) {
     fail<ShapeError>("[Agreement::score] the model's attention weights are {}: {} expected for ids {}",
@@ -79,8 +82,8 @@ void count(Agreement::Share& share, bool hit) {
 }
 
 // Compares the answers for sentence b with the truth, word by word.
-void add_sentence(const Agreement& task, const Agreement::Sentence& sentence, const Answers& answers, std::int64_t b,
-                  Agreement::Score& score, Totals& totals) {
+void add_sentence(const Agreement& task, const Agreement::Sentence& sentence, const Answers& answers,
+                  std::int64_t b, Agreement::Score& score, Totals& totals) {
   const std::span<const std::int64_t> ids(sentence.ids);
   const auto tally = [&](Agreement::Share Agreement::Accuracy::*share, bool right) {
     count(score.all.*share, right);

@@ -21,7 +21,8 @@ FOVEA_API void retain(Node* node) noexcept;
 FOVEA_API void release(Node* node) noexcept;
 }  // namespace detail
 
-// --- What an op's author uses -------------------------------------------------------------------------------
+// --- What an op's author uses
+// -------------------------------------------------------------------------------
 
 /// The tensors an op saved, inside its rule, in the order they were saved.
 class FOVEA_API Saved {
@@ -85,8 +86,8 @@ FOVEA_API void attach_node(const char* name, std::span<Tensor> values, TensorRef
                            Order order, Rule rule);
 
 template <class F>
-void record_values(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved, Order order,
-                   F&& rule) {
+void record_values(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved,
+                   Order order, F&& rule) {
   if (watching_for_nonfinite()) check_finite(name, values, inputs);
   if (needs_recording(inputs)) attach_node(name, values, inputs, saved, order, Rule(std::forward<F>(rule)));
 }
@@ -94,9 +95,10 @@ void record_values(const char* name, std::span<Tensor> values, TensorRefs inputs
 // A rule of one output takes its cotangent directly.
 template <class F>
 auto single_output(F rule) {
-  return [rule = std::move(rule)](const Saved& saved, std::span<const Tensor> cotangents, const Needs& needs) {
-    return Gradients(rule(saved, cotangents[0], needs));
-  };
+  return
+      [rule = std::move(rule)](const Saved& saved, std::span<const Tensor> cotangents, const Needs& needs) {
+        return Gradients(rule(saved, cotangents[0], needs));
+      };
 }
 inline TensorRefs refs(TensorList list) { return {list.begin(), list.size()}; }
 }  // namespace detail
@@ -104,9 +106,8 @@ inline TensorRefs refs(TensorList list) { return {list.begin(), list.size()}; }
 /// Gives `value`, which an op has just computed from `inputs`, its place in the graph, and returns it.
 ///
 /// rule: (const Saved&, const Tensor& dy, const Needs&) -> Gradients. `saved` may hold inputs, the value
-/// itself, or anything else the rule needs. Nothing is recorded (and nothing kept) when gradients are off or no
-/// input needs one.
-/// `name` must outlive the graph: use a string literal.
+/// itself, or anything else the rule needs. Nothing is recorded (and nothing kept) when gradients are off or
+/// no input needs one. `name` must outlive the graph: use a string literal.
 template <class F>
 Tensor record(const char* name, Tensor value, TensorList inputs, TensorList saved, F&& rule) {
   detail::record_values(name, {&value, 1}, detail::refs(inputs), detail::refs(saved), detail::Order::any,
@@ -145,7 +146,8 @@ Tensor record_once(const char* name, Tensor value, TensorList inputs, TensorList
 /// gradient itself is being differentiated. A rule with a fused kernel uses it only when this is false.
 FOVEA_API bool recording();
 
-// --- What a user of gradients uses --------------------------------------------------------------------------
+// --- What a user of gradients uses
+// --------------------------------------------------------------------------
 
 /// No op on this thread is recorded while one of these lives.
 class FOVEA_API NoGrad {
@@ -176,7 +178,8 @@ class FOVEA_API Anomaly {
 struct BackwardOptions {
   Tensor gradient = {};       ///< the cotangent of the output, of its shape; may be left out for one element
   bool retain_graph = false;  ///< keep what was saved, for another pass
-  bool create_graph = false;  ///< record the pass, so that gradients can be differentiated; implies retain_graph
+  bool create_graph =
+      false;  ///< record the pass, so that gradients can be differentiated; implies retain_graph
 };
 
 /// Adds d output / d leaf into `grad()` of every leaf that the output depends on. If it throws, no leaf's
@@ -186,15 +189,16 @@ struct BackwardOptions {
 FOVEA_API void backward(const Tensor& output, const BackwardOptions& options = {});
 
 struct GradOptions {
-  std::vector<Tensor> gradients = {};  ///< one cotangent per output; may be left out for outputs of one element
+  std::vector<Tensor> gradients =
+      {};  ///< one cotangent per output; may be left out for outputs of one element
   bool retain_graph = false;
   bool create_graph = false;
   bool allow_unused = false;  ///< give zeros for an input that no output depends on, instead of an error
 };
 
-/// The gradient of the outputs (their sum, weighted by the cotangents) with respect to each input, which may be
-/// leaves or tensors computed on the way. Leaves' `grad()` are left alone.
-/// Throws: as `backward`; GraphError for an unused input unless it is allowed.
+/// The gradient of the outputs (their sum, weighted by the cotangents) with respect to each input, which may
+/// be leaves or tensors computed on the way. Leaves' `grad()` are left alone. Throws: as `backward`;
+/// GraphError for an unused input unless it is allowed.
 FOVEA_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                    const GradOptions& options = {});
 

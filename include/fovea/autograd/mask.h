@@ -11,8 +11,8 @@ namespace fovea {
 
 /// Which query may see which key. A mask says what is kept; made by name and joined with `&`.
 ///
-/// Masks broadcast to (B, H, Tq, Tk) from the right and stay boolean until the softmax: no large negative number
-/// stands for "hidden". A query that sees nothing gets zeros, in value and in every gradient.
+/// Masks broadcast to (B, H, Tq, Tk) from the right and stay boolean until the softmax: no large negative
+/// number stands for "hidden". A query that sees nothing gets zeros, in value and in every gradient.
 class FOVEA_API Mask {
  public:
   /// Everything is seen.

@@ -12,17 +12,18 @@
 
 /// Differentiable ops, to any order. Each computes a new tensor, or a view, and leaves its inputs alone.
 ///
-/// All of them throw DtypeError when f32 and f64 meet, and ShapeError when shapes do not fit; more is said where
-/// there is more. Binary ops broadcast as NumPy does: aligned at the last axis, size 1 repeats.
+/// All of them throw DtypeError when f32 and f64 meet, and ShapeError when shapes do not fit; more is said
+/// where there is more. Binary ops broadcast as NumPy does: aligned at the last axis, size 1 repeats.
 ///
-/// A cotangent that is exactly zero stays zero through a local derivative that is not finite, so the branch that
-/// `where` did not take sends no NaN back.
+/// A cotangent that is exactly zero stays zero through a local derivative that is not finite, so the branch
+/// that `where` did not take sends no NaN back.
 namespace fovea {
 
 /// For reductions: keep the reduced axes with size 1.
 inline constexpr bool keep_axis = true;
 
-// --- Arithmetic: (...), (...) -> broadcast (...) ------------------------------------------------------------
+// --- Arithmetic: (...), (...) -> broadcast (...)
+// ------------------------------------------------------------
 
 FOVEA_API Tensor add(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor sub(const Tensor& a, const Tensor& b);
@@ -51,7 +52,8 @@ FOVEA_API Tensor operator/(double a, const Tensor& x);
 FOVEA_API Tensor maximum(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor minimum(const Tensor& a, const Tensor& b);
 
-// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient -----------------------------------------
+// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient
+// -----------------------------------------
 
 FOVEA_API Bool operator<(const Tensor& a, const Tensor& b);
 FOVEA_API Bool operator<=(const Tensor& a, const Tensor& b);
@@ -76,7 +78,8 @@ FOVEA_API Tensor where(const Bool& condition, double a, const Tensor& b);
 /// Throws: ValueError if low > high or either is NaN.
 FOVEA_API Tensor clamp(const Tensor& x, double low, double high);
 
-// --- Elementwise functions: (...) -> (...) ------------------------------------------------------------------
+// --- Elementwise functions: (...) -> (...)
+// ------------------------------------------------------------------
 
 FOVEA_API Tensor exp(const Tensor& x);
 FOVEA_API Tensor log(const Tensor& x);
@@ -106,7 +109,8 @@ struct GeluOptions {
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
-// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis ------------------------
+// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis
+// ------------------------
 
 FOVEA_API Tensor sum(const Tensor& x);
 FOVEA_API Tensor sum(const Tensor& x, const Axes& axes, bool keep = false);
@@ -121,9 +125,11 @@ FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false)
 /// The position of the largest element along an axis: the first of equal ones. Throws: ShapeError if empty.
 FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
 
-// --- Shape. Views share the array of their input wherever strides allow -------------------------------------
+// --- Shape. Views share the array of their input wherever strides allow
+// -------------------------------------
 
-/// The same elements in another shape; one size may be -1, to be inferred. A copy if strides do not allow a view.
+/// The same elements in another shape; one size may be -1, to be inferred. A copy if strides do not allow a
+/// view.
 FOVEA_API Tensor reshape(const Tensor& x, const Shape& shape);
 /// Exchanges two axes.
 FOVEA_API Tensor transpose(const Tensor& x, std::int64_t axis0 = -2, std::int64_t axis1 = -1);
@@ -156,22 +162,25 @@ FOVEA_API Tensor to(const Tensor& x, Dtype dtype);
 /// Adds up what broadcasting repeated: the transpose of `broadcast_to`.
 FOVEA_API Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// --- Matrix products ----------------------------------------------------------------------------------------
+// --- Matrix products
+// ----------------------------------------------------------------------------------------
 
-/// (..., M, K) x (..., K, N) -> (..., M, N), with broadcast batch axes. A vector on the left is a row (its axis
-/// is dropped from the result), on the right a column. Transposed views are read in place.
+/// (..., M, K) x (..., K, N) -> (..., M, N), with broadcast batch axes. A vector on the left is a row (its
+/// axis is dropped from the result), on the right a column. Transposed views are read in place.
 FOVEA_API Tensor matmul(const Tensor& a, const Tensor& b);
 
 /// x W + b. Shapes: x (..., I), W (I, O), b (O,) or undefined -> (..., O).
 FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
 
-// --- Lookup -------------------------------------------------------------------------------------------------
+// --- Lookup
+// -------------------------------------------------------------------------------------------------
 
 /// Rows of a table. Shapes: table (V, C), ids (...) -> (..., C).
 /// Throws: IndexError naming the position and value of an id outside [0, V).
 FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids);
 
-// --- Softmax and what is built on it ------------------------------------------------------------------------
+// --- Softmax and what is built on it
+// ------------------------------------------------------------------------
 
 /// y_i = exp(x_i - m) / sum_j exp(x_j - m) along an axis, with m = max_j x_j.
 ///
@@ -200,10 +209,12 @@ struct CrossEntropy {
 FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& targets,
                                      const CrossEntropyOptions& options = {});
 
-/// y = (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance biased (Ba et al. 2016).
+/// y = (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance biased (Ba et al.
+/// 2016).
 ///
 /// Shapes: x (..., C), gain and bias (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
-FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, double eps = 1e-5);
+FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {},
+                            double eps = 1e-5);
 
 struct AttentionOptions {
   Mask mask = {};
@@ -217,7 +228,8 @@ struct Attention {
 ///
 /// NaN or infinity in keys and values that no query may see has no influence on any value or gradient.
 /// Shapes: q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv).
-FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
+FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionOptions& options = {});
 FOVEA_API Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                            const AttentionOptions& options = {});
 

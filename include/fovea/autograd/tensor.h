@@ -109,8 +109,8 @@ FOVEA_API Tensor ones(const Shape& shape, Dtype dtype = f32);
 FOVEA_API Tensor scalar(double value, Dtype dtype = f32);
 FOVEA_API Tensor tensor(std::initializer_list<double> values, Dtype dtype = f32);
 FOVEA_API Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Dtype dtype = f32);
-FOVEA_API Tensor tensor(
-    std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices, Dtype dtype = f32);
+FOVEA_API Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices,
+                        Dtype dtype = f32);
 /// The values in row-major order. Throws: ShapeError if their number is not numel(shape).
 FOVEA_API Tensor from_values(std::span<const double> values, const Shape& shape, Dtype dtype = f32);
 

@@ -11,9 +11,9 @@ namespace fovea {
 
 /// What a terminal can show; which of them is the caller's to find out.
 enum class Colours {
-  none,      ///< shades are the characters " ░▒▓█": under 1%, then up to 25, 50, 75 and 100%
-  palette,   ///< backgrounds from the 256 colours of xterm
-  rgb,       ///< backgrounds in 24 bits
+  none,     ///< shades are the characters " ░▒▓█": under 1%, then up to 25, 50, 75 and 100%
+  palette,  ///< backgrounds from the 256 colours of xterm
+  rgb,      ///< backgrounds in 24 bits
 };
 
 struct HeatMapOptions {
@@ -21,12 +21,13 @@ struct HeatMapOptions {
   std::int64_t width = 80;  ///< columns of the terminal; a longer sentence goes on below
 };
 
-/// A sentence, each word shaded by its weight and with the weight in percent below: what one query attends to.
+/// A sentence, each word shaded by its weight and with the weight in percent below: what one query attends
+/// to.
 ///
 /// The text ends each line with a newline, and leaves no colour switched on.
 /// Shapes: weights (T,), one per word.
-/// Throws: ShapeError if there are not as many weights as words; ValueError for one outside [0, 1] by more than
-/// rounding, or NaN.
+/// Throws: ShapeError if there are not as many weights as words; ValueError for one outside [0, 1] by more
+/// than rounding, or NaN.
 FOVEA_API std::string heat_map(std::span<const std::string> words, const Tensor& weights,
                                const HeatMapOptions& options = {});
 

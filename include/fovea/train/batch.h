@@ -15,8 +15,8 @@ struct Batch {
   Indices targets;  ///< (B, T): the input one step later; `padding` beyond the end, to be ignored by the loss
 };
 
-/// Sequences of ids as one batch, padded at the end to the longest of them. A sequence of n ids has n - 1 rows.
-/// Throws: ValueError if there is no sequence, or one of them has no next id to predict.
+/// Sequences of ids as one batch, padded at the end to the longest of them. A sequence of n ids has n - 1
+/// rows. Throws: ValueError if there is no sequence, or one of them has no next id to predict.
 FOVEA_API Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding);
 
 }  // namespace fovea

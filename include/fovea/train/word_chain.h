@@ -12,8 +12,9 @@ namespace fovea {
 /// A source of sentences whose true next-word distribution is known: a machine of states, joined by arcs that
 /// each say one word. A sentence is a walk along arcs from state 0 to a state that none leaves.
 ///
-/// From one state, no two arcs say the same word, so a prefix determines its state, and with it the distribution
-/// of the next word. What no model can beat then follows exactly, and so does what a bigram model can reach.
+/// From one state, no two arcs say the same word, so a prefix determines its state, and with it the
+/// distribution of the next word. What no model can beat then follows exactly, and so does what a bigram
+/// model can reach.
 class FOVEA_API WordChain {
  public:
   struct Arc {
@@ -24,14 +25,15 @@ class FOVEA_API WordChain {
 
   static constexpr std::int64_t first = 0;
 
-  /// `start` is the id that stands before the first word. Throws: IndexError if it is outside [0, vocabulary).
+  /// `start` is the id that stands before the first word. Throws: IndexError if it is outside [0,
+  /// vocabulary).
   WordChain(std::int64_t vocabulary, std::int64_t start);
 
   std::int64_t add_state();
 
-  /// Lets the words, equally likely among themselves, lead from one state to another with that probability in all.
-  /// Throws: IndexError for a state or word that there is not; ValueError for a probability outside [0, 1], no
-  /// words, or a word that leaves `from` already.
+  /// Lets the words, equally likely among themselves, lead from one state to another with that probability in
+  /// all. Throws: IndexError for a state or word that there is not; ValueError for a probability outside [0,
+  /// 1], no words, or a word that leaves `from` already.
   void link(std::int64_t from, std::span<const std::int64_t> words, double probability, std::int64_t to);
 
   /// The arcs that leave a state: the distribution of the next word. Throws: IndexError.

@@ -13,7 +13,6 @@
 
 using namespace fovea;
 
-
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -34,10 +33,12 @@ std::string word_at(const Agreement::Sentence& sentence, std::int64_t position) 
 constexpr double p_phrases[] = {0.25, 0.75 * 0.4, 0.75 * 0.6 * 0.6, 0.75 * 0.6 * 0.4};
 constexpr double mean_phrases = p_phrases[1] + 2 * p_phrases[2] + 3 * p_phrases[3];
 
-const std::set<std::string> plural_nouns{"keys",  "nails",  "hinges",   "dogs",     "horses", "birds",  "roses", "ferns",
-                                         "tulips", "nurses", "pilots", "teachers", "cabinets", "tables", "shelves"};
-const std::set<std::string> singular_nouns{"key",   "nail",  "hinge", "dog",     "horse",   "bird",  "rose", "fern",
-                                           "tulip", "nurse", "pilot", "teacher", "cabinet", "table", "shelf"};
+const std::set<std::string> plural_nouns{"keys",   "nails",    "hinges",   "dogs",   "horses",
+                                         "birds",  "roses",    "ferns",    "tulips", "nurses",
+                                         "pilots", "teachers", "cabinets", "tables", "shelves"};
+const std::set<std::string> singular_nouns{"key",   "nail",    "hinge",   "dog",   "horse",
+                                           "bird",  "rose",    "fern",    "tulip", "nurse",
+                                           "pilot", "teacher", "cabinet", "table", "shelf"};
 
 // The number that the last noun before the verb has.
 bool last_noun_is_plural(const Agreement::Sentence& sentence) {
@@ -52,7 +53,8 @@ Agreement::Model model_of(LogitsOfPrefix logits_of, Dtype dtype = f64) {
     std::vector<double> logits(static_cast<std::size_t>(ids.numel() * V));
     for (std::int64_t b = 0; b < ids.size(0); ++b) {
       for (std::int64_t t = 0; t < ids.size(1) && ids[b * ids.size(1) + t] != Agreement::padding; ++t) {
-        const std::span<const std::int64_t> row(ids.data() + b * ids.size(1), static_cast<std::size_t>(t) + 1);
+        const std::span<const std::int64_t> row(ids.data() + b * ids.size(1),
+                                                static_cast<std::size_t>(t) + 1);
         const std::vector<double> answer = logits_of(row);
         std::copy(answer.begin(), answer.end(), logits.begin() + (b * ids.size(1) + t) * V);
       }
@@ -96,12 +98,16 @@ TEST_CASE("agreement: the essay's sentence, annotated", "[train]") {
 }
 
 TEST_CASE("agreement: what is no sentence is refused, by the word that does not fit", "[train]") {
-  CHECK_THROWS_WITH(task().parse("the key to the cabinets are rusted."), ContainsSubstring("word 6, \"are\""));
-  CHECK_THROWS_WITH(task().parse("the key is hungry."), ContainsSubstring("word 4, \"hungry\"") && ContainsSubstring("the key is"));
-  CHECK_THROWS_WITH(task().parse("the key to the old cabinet is rusted."), ContainsSubstring("word 5, \"old\""));
+  CHECK_THROWS_WITH(task().parse("the key to the cabinets are rusted."),
+                    ContainsSubstring("word 6, \"are\""));
+  CHECK_THROWS_WITH(task().parse("the key is hungry."),
+                    ContainsSubstring("word 4, \"hungry\"") && ContainsSubstring("the key is"));
+  CHECK_THROWS_WITH(task().parse("the key to the old cabinet is rusted."),
+                    ContainsSubstring("word 5, \"old\""));
   CHECK_THROWS_WITH(task().parse("the key to the key to the key to the key to the key is rusted."),
                     ContainsSubstring("word 12, \"to\""));
-  CHECK_THROWS_WITH(task().parse("the kex is rusted."), ContainsSubstring("word 2, \"kex\"") && ContainsSubstring("\"key\""));
+  CHECK_THROWS_WITH(task().parse("the kex is rusted."),
+                    ContainsSubstring("word 2, \"kex\"") && ContainsSubstring("\"key\""));
   CHECK_THROWS_AS(task().parse("the key is rusted"), ValueError);
   CHECK_THROWS_AS(task().parse(""), ValueError);
 }
@@ -123,7 +129,8 @@ TEST_CASE("agreement: samples are sentences of the grammar", "[train]") {
     REQUIRE((sentence.verb - sentence.subject - 1) % 3 == 0);
     bool differs = false;
     for (std::int64_t p = sentence.subject + 3; p < sentence.verb; p += 3) {
-      REQUIRE(plural_nouns.contains(word_at(sentence, p)) + singular_nouns.contains(word_at(sentence, p)) == 1);
+      REQUIRE(plural_nouns.contains(word_at(sentence, p)) + singular_nouns.contains(word_at(sentence, p)) ==
+              1);
       differs = differs || plural_nouns.contains(word_at(sentence, p)) != plural;
     }
     REQUIRE(differs == sentence.opposite_attractor);
@@ -148,7 +155,8 @@ TEST_CASE("agreement: the floor, by hand from the grammar's rules", "[train]") {
   const double adjective = std::log(2) + 0.5 * std::log(4);
   const double nats =
       adjective + std::log(30) + count + mean_phrases * (std::log(8) + std::log(30)) + std::log(2);
-  const double words = 0.5 + 2 + 3 * mean_phrases + 3;  // adjective; the, noun; phrases; verb, predicate, stop
+  const double words =
+      0.5 + 2 + 3 * mean_phrases + 3;  // adjective; the, noun; phrases; verb, predicate, stop
   CHECK(task().entropy_floor() == Approx(nats / words).epsilon(1e-12));
 }
 
@@ -157,12 +165,12 @@ TEST_CASE("agreement: the bigram loss, by hand from the grammar's rules", "[trai
   const double after_article =
       4 * surprise(0.5 / 4 / articles) + 30 * surprise((0.5 + mean_phrases) / 30 / articles);
   const double after_adjective = std::log(30);
-  // A noun comes before the verb once a sentence. Its number is the verb's if it is the subject, and in half of
-  // the other sentences.
+  // A noun comes before the verb once a sentence. Its number is the verb's if it is the subject, and in half
+  // of the other sentences.
   const double verb = 1 / articles;
   const double agrees = p_phrases[0] + (1 - p_phrases[0]) / 2;
-  const double after_noun = 8 * surprise(mean_phrases / articles / 8) + surprise(verb * agrees) +
-                            surprise(verb * (1 - agrees));
+  const double after_noun =
+      8 * surprise(mean_phrases / articles / 8) + surprise(verb * agrees) + surprise(verb * (1 - agrees));
   const double after_verb = std::log(10);
   const double nats = articles * after_article + 0.5 * after_adjective + articles * after_noun + after_verb;
   CHECK(task().bigram_loss() == Approx(nats / (5.5 + 3 * mean_phrases)).epsilon(1e-12));
@@ -267,7 +275,8 @@ TEST_CASE("agreement score: who looks at the last noun is wrong just where that 
   CHECK(score.excess > 0.01);
 }
 
-TEST_CASE("agreement score: attention on the subject is read from the row that predicts the verb", "[train]") {
+TEST_CASE("agreement score: attention on the subject is read from the row that predicts the verb",
+          "[train]") {
   constexpr int sentences = 211;
   Rng rng(29), again(29);
   const Agreement::Model model = [](const Indices& ids) {
@@ -308,13 +317,16 @@ TEST_CASE("agreement score: answers that are none are refused", "[train]") {
     return [=](const Indices& ids) { return Agreement::Prediction{logits(ids), weights(ids)}; };
   };
   const auto nothing = [](const Indices&) { return Tensor(); };
-  const auto good = [](const Indices& ids) { return zeros({ids.size(0), ids.size(1), task().vocabulary().size()}); };
+  const auto good = [](const Indices& ids) {
+    return zeros({ids.size(0), ids.size(1), task().vocabulary().size()});
+  };
   const auto narrow = [](const Indices& ids) { return zeros({ids.size(0), ids.size(1), 3}); };
   const auto square = [](const Indices& ids) { return zeros({ids.size(1), ids.size(1)}); };
   CHECK_THROWS_AS(task().score(answering(narrow, nothing), rng, 3), ShapeError);
   CHECK_THROWS_AS(task().score(answering(good, square), rng, 3), ShapeError);
   CHECK_THROWS_AS(task().score(answering(good, nothing), rng, 0), ValueError);
-  const double bad = GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+  const double bad =
+      GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
   const auto broken = [=](auto) { return std::vector<double>(static_cast<std::size_t>(V), bad); };
   CHECK_THROWS_AS(task().score(model_of(broken), rng, 3), NonFiniteError);
 }

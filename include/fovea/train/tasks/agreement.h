@@ -19,10 +19,10 @@ namespace fovea {
 
 /// Agreement at a distance: "the key to the cabinets is rusted."
 ///
-/// A sentence is a subject (`the`, perhaps an adjective, a noun), 0 to 3 phrases (a preposition, `the`, a noun of
-/// any class and number: an attractor), `is` or `are`, a predicate and a full stop. The verb agrees with the
-/// subject's number and the predicate fits the subject's class, both several words back, whatever the attractors
-/// say. The grammar is a WordChain, so the least possible loss is known.
+/// A sentence is a subject (`the`, perhaps an adjective, a noun), 0 to 3 phrases (a preposition, `the`, a
+/// noun of any class and number: an attractor), `is` or `are`, a predicate and a full stop. The verb agrees
+/// with the subject's number and the predicate fits the subject's class, both several words back, whatever
+/// the attractors say. The grammar is a WordChain, so the least possible loss is known.
 ///
 /// Threads: an Agreement is not changed once it is made; any number of threads may use it.
 class FOVEA_API Agreement {
@@ -32,7 +32,8 @@ class FOVEA_API Agreement {
 
   static constexpr std::string_view example = "the key to the cabinets is rusted.";
 
-  /// A sentence with what there is to know about it. Its token at position p is predicted by row p - 1 of a model.
+  /// A sentence with what there is to know about it. Its token at position p is predicted by row p - 1 of a
+  /// model.
   struct Sentence {
     std::vector<std::int64_t> ids;    ///< from the start token to the full stop
     std::int64_t subject = 0;         ///< position of the subject's noun
@@ -55,7 +56,8 @@ class FOVEA_API Agreement {
   std::vector<double> next_word(std::span<const std::int64_t> prefix) const;
 
   Sentence sample(Rng& rng) const;
-  /// The sentence that a text says. Throws: ValueError for an unknown word or what is no sentence of the grammar.
+  /// The sentence that a text says. Throws: ValueError for an unknown word or what is no sentence of the
+  /// grammar.
   Sentence parse(std::string_view text) const;
 
   /// `count` fresh sentences, padded to the longest. Throws: ValueError if count < 1.
@@ -83,17 +85,19 @@ class FOVEA_API Agreement {
     Share predicate;  ///< it is a predicate of the subject's class
   };
   struct Score {
-    /// The mean divergence per predicted token, in nats, of the true next-word distribution p from the model's q:
-    /// sum p ln(p / q). This is what the model's loss exceeds the floor by, without the luck of a sample.
+    /// The mean divergence per predicted token, in nats, of the true next-word distribution p from the
+    /// model's q: sum p ln(p / q). This is what the model's loss exceeds the floor by, without the luck of a
+    /// sample.
     double excess = 0;
-    double loss = 0;                          ///< the floor and the excess
-    Accuracy all;                             ///< over all sentences
-    Accuracy opposed;                         ///< where an attractor has the other number than the subject
-    std::optional<double> subject_attention;  ///< mean weight on the subject's noun in the row that predicts the verb
+    double loss = 0;   ///< the floor and the excess
+    Accuracy all;      ///< over all sentences
+    Accuracy opposed;  ///< where an attractor has the other number than the subject
+    std::optional<double>
+        subject_attention;  ///< mean weight on the subject's noun in the row that predicts the verb
   };
   /// Compares a model with the truth on that many fresh sentences, without recording a graph.
-  /// Throws: ShapeError if the model's answer has another shape; NonFiniteError if a logit is NaN or +infinity;
-  /// ValueError if sentences < 1.
+  /// Throws: ShapeError if the model's answer has another shape; NonFiniteError if a logit is NaN or
+  /// +infinity; ValueError if sentences < 1.
   Score score(const Model& model, Rng& rng, std::int64_t sentences = 4096) const;
 
  private:
