@@ -38,22 +38,7 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-std::size_t small_class(std::size_t bytes) { return bytes <= alignment ? 0 : (bytes - 1) / alignment; }
-std::size_t small_size(std::size_t index) { return (index + 1) * alignment; }
-
-struct LargeClass {
-  std::size_t index;
-  std::size_t bytes;
-};
-
 std::size_t large_size(std::size_t index) { return (std::size_t{1} << index / 4) / 4 * (4 + index % 4); }
-
-LargeClass large_class(std::size_t bytes) {
-  const auto doubling = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;
-  const std::size_t quarter = std::size_t{1} << (doubling - 2);
-  const std::size_t steps = (bytes - (std::size_t{1} << doubling) + quarter - 1) / quarter;
-  return {4 * doubling + steps, large_size(4 * doubling + steps)};
-}
 
 void* system_allocate(std::size_t bytes) {
   void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -85,6 +70,21 @@ void count_live(std::int64_t bytes) {
 }
 
 #if FOVEA_REUSE_BLOCKS
+
+std::size_t small_class(std::size_t bytes) { return bytes <= alignment ? 0 : (bytes - 1) / alignment; }
+std::size_t small_size(std::size_t index) { return (index + 1) * alignment; }
+
+struct LargeClass {
+  std::size_t index;
+  std::size_t bytes;
+};
+
+LargeClass large_class(std::size_t bytes) {
+  const auto doubling = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;
+  const std::size_t quarter = std::size_t{1} << (doubling - 2);
+  const std::size_t steps = (bytes - (std::size_t{1} << doubling) + quarter - 1) / quarter;
+  return {4 * doubling + steps, large_size(4 * doubling + steps)};
+}
 
 struct ThreadCache {
   std::array<FreeBlock*, small_classes> head{};

@@ -22,7 +22,6 @@ int main(int argc, char** argv) {
     program.set_help_flag("-h,--help", "Print this help and exit");
     program.get_formatter()->column_width(26);
     program.option_defaults()->always_capture_default();
-    program.require_subcommand(1);
     const Command commands[] = {train_command(program)};
     try {
       program.parse(argc, argv);
@@ -34,8 +33,8 @@ int main(int argc, char** argv) {
     for (const Command& command : commands) {
       if (command.parser->parsed()) return command.run();
     }
+    return complain(2, "no command is given (see fovea --help)");
   } catch (const std::exception& error) {
     return complain(1, error.what());
   }
-  return 1;
 }

@@ -19,6 +19,7 @@
 #include "fovea/error.h"
 #include "fovea/inspect/heat_map.h"
 #include "fovea/layers/one_head_model.h"
+#include "fovea/train/clip.h"
 #include "fovea/train/optimizer.h"
 #include "fovea/train/tasks/agreement.h"
 
@@ -38,8 +39,10 @@ struct Settings {
 // What training ends with: how far above the floor the loss may be.
 constexpr double tolerance = 0.02;
 
-// --- Training
-// -----------------------------------------------------------------------------------------------
+// Of the norm of all gradients: an early large step can lock the head onto a wrong word for good.
+constexpr double gradient_limit = 0.5;
+
+// --- Training --------------------------------------------------------------------------------------------
 
 // The mean loss of a batch per token, after its gradients are there.
 CrossEntropy loss_with_gradients(const OneHeadModel& model, const Batch& batch) {
@@ -65,9 +68,11 @@ std::optional<double> train(OneHeadModel& model, const Agreement& task, const Se
     const CrossEntropy result = loss_with_gradients(model, task.sample_batch(settings.batch, rng));
     const double loss = result.loss.item();
     if (!std::isfinite(loss)) {
-      throw NonFiniteError(fmt::format("[train] the loss is {} at step {}: try a smaller --lr than {}", loss,
-                                       step + 1, settings.learning_rate));
+      throw NonFiniteError(
+          fmt::format("[train] the loss is not finite at step {}: try a smaller --lr than {}", step + 1,
+                      settings.learning_rate));
     }
+    clip_gradients(optimizer.parameters(), gradient_limit);
     optimizer.step();
     optimizer.zero_grad();
     progress.step(loss, result.count);
@@ -76,8 +81,7 @@ std::optional<double> train(OneHeadModel& model, const Agreement& task, const Se
   return progress.seconds();
 }
 
-// --- The ending
-// ---------------------------------------------------------------------------------------------
+// --- The ending ------------------------------------------------------------------------------------------
 
 std::string percent(const Agreement::Share& share) {
   return share.total > 0 ? fmt::format("{:.2f}%", 100 * share.value()) : "no case";
@@ -120,8 +124,7 @@ void print_heat_map(const Agreement& task, const OneHeadModel& model) {
                       {.colours = colours_of(stdout), .width = width_of(stdout)}));
 }
 
-// --- The command
-// --------------------------------------------------------------------------------------------
+// --- The command -----------------------------------------------------------------------------------------
 
 int train_agreement(const Settings& settings) {
   const Agreement task;
@@ -150,6 +153,9 @@ int train_agreement(const Settings& settings) {
   return 1;
 }
 
+// Without the range in the help text, where it would crowd out the words.
+CLI::Validator from_1_to(int limit) { return CLI::Validator(CLI::Range(1, limit)).description(""); }
+
 // The text of what is wrong with a number, or nothing.
 std::string check_positive(const std::string& text) {
   double value = 0;
@@ -171,15 +177,16 @@ Command train_command(CLI::App& program) {
   parser->add_option("--task", settings->task, "What to learn: agreement")
       ->check(check_task)
       ->type_name("NAME");
-  parser->add_option("--steps", settings->steps, "How many steps to train")->check(CLI::Range(1, 1000000000));
-  parser->add_option("--batch", settings->batch, "Sentences in a step")->check(CLI::Range(1, 1000000));
+  parser->add_option("--steps", settings->steps, "How many steps to train")->check(from_1_to(1000000000));
+  parser->add_option("--batch", settings->batch, "Sentences in a step")->check(from_1_to(1000000));
   parser->add_option("--d-model", settings->d_model, "Channels of the model and of its head")
-      ->check(CLI::Range(1, 65536));
+      ->check(from_1_to(65536));
   parser->add_option("--lr", settings->learning_rate, "Learning rate at first; it falls to 0 along a cosine")
       ->check(check_positive);
-  parser->add_option("--seed", settings->seed, "Of all random numbers: the same seed, the same run");
+  parser->add_option("--seed", settings->seed, "Of all random numbers: the same seed, the same run")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
   parser->add_option("--threads", settings->threads, "Threads to use; results do not depend on it")
-      ->check(CLI::Range(1, 4096));
+      ->check(from_1_to(4096));
   return {parser, [settings] {
             set_threads(settings->threads);
             return train_agreement(*settings);

@@ -10,6 +10,7 @@ function(fovea_target target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Wold-style-cast
     $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wshadow>  # GCC's also warns of what a lambda can't see
+    $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-bitwise-instead-of-logical>  # meant: no branch in the loop
     # What GCC 12 says of headers of its own: <regex>, <string>, and the intrinsics of AVX-512.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict>
     $<$<BOOL:${FOVEA_WERROR}>:-Werror>)

@@ -10,8 +10,7 @@
 namespace fovea {
 namespace {
 
-// --- Text in columns
-// ----------------------------------------------------------------------------------------
+// --- Text in columns -------------------------------------------------------------------------------------
 
 // Columns that a text takes: one per code point, which in UTF-8 is each byte but continuations.
 std::size_t columns(const std::string& text) {
@@ -46,8 +45,7 @@ void end_line(std::string& text) {
   text += '\n';
 }
 
-// --- Shades
-// -------------------------------------------------------------------------------------------------
+// --- Shades ----------------------------------------------------------------------------------------------
 
 struct Rgb {
   int red, green, blue;
@@ -91,8 +89,7 @@ std::string shade(double weight, std::size_t width) {
 
 std::string percent(double weight) { return fmt::format("{:.0f}%", 100 * weight); }
 
-// --- What is drawn
-// ------------------------------------------------------------------------------------------
+// --- What is drawn ---------------------------------------------------------------------------------------
 
 std::vector<double> checked_weights(const Tensor& weights, const Shape& expected) {
   if (weights.shape() != expected) {

@@ -57,7 +57,7 @@ constexpr T polynomial(T r, const std::array<T, n>& series) {
 /// be. Plain code that compilers turn into packets; Eigen 3.4's packets are off at all of these edges, and
 /// finding and mending such elements takes longer than this.
 template <class T>
-Block<T> exp_block(const Block<T>& x) {
+Block<T> exp(Block<T> x) {
   using Numbers = detail::ExpNumbers<T>;
   using Signed = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   using Unsigned = std::make_unsigned_t<Signed>;
@@ -65,7 +65,6 @@ Block<T> exp_block(const Block<T>& x) {
   constexpr auto power_of_2 = [](Signed n) {
     return std::bit_cast<T>(static_cast<Unsigned>(n + Numbers::bias) << Numbers::mantissa);
   };
-  Block<T> y;
   for_each_lane([&](int i) {
     // A NaN passes both tests. What gives 0 must not get there by underflow, over which processors trip.
     const bool vanishes = x[i] < Numbers::low;
@@ -80,9 +79,9 @@ Block<T> exp_block(const Block<T>& x) {
     // 2^k in two halves: neither overflows, and a denormal result is rounded once.
     const Signed exponent = std::bit_cast<Signed>(shifted) - std::bit_cast<Signed>(Numbers::shift);
     const Signed half = static_cast<std::int32_t>(exponent) >> 1;
-    y[i] = vanishes ? T(0) : exp_r * power_of_2(half) * power_of_2(exponent - half);
+    x[i] = vanishes ? T(0) : exp_r * power_of_2(half) * power_of_2(exponent - half);
   });
-  return y;
+  return x;
 }
 
 }  // namespace fovea::kernels

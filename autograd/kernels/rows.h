@@ -114,7 +114,7 @@ double sum_exp(const T* x, std::int64_t n, T shift, const F& each) {
   Block<double> total = Block<double>::Zero();
   for_each_block(n, [&](std::int64_t i, auto count) {
     const Block<T> shifted = load_part(x + i, count, -std::numeric_limits<T>::infinity()) - shift;
-    const Block<T> terms = exp_block(shifted);
+    const Block<T> terms = exp(shifted);
     each(i, count, terms);
     total += cast<double>(terms);
   });

@@ -62,7 +62,7 @@ template <class T>
 void row_backward(const T* x, std::int64_t n, std::int64_t target, T shift, T scale, T weight, T* dx) {
   kernels::for_each_block(n, [&](std::int64_t i, auto count) {
     const Block<T> shifted = kernels::load_part(x + i, count) - shift;
-    kernels::store_part<T>(kernels::exp_block(shifted) * (scale * weight), dx + i, count);
+    kernels::store_part<T>(kernels::exp(shifted) * (scale * weight), dx + i, count);
   });
   if (scale != 0) dx[target] -= weight;
 }

@@ -80,7 +80,7 @@ void log_softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
   for_each_block(n, [&](std::int64_t i, auto count) { total += cast<double>(load_part(dy + i, count)); });
   const T sum_dy = static_cast<T>(total.sum());
   for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> p = kernels::exp_block(load_part(y + i, count));
+    const Block<T> p = kernels::exp(load_part(y + i, count));
     store_part<T>(load_part(dy + i, count) - p * sum_dy, dx + i, count);
   });
 }

@@ -104,7 +104,7 @@ TEST_CASE("uniforms and normals have the moments they should") {
   CHECK(normal.kurtosis == Approx(3).margin(0.06));
 }
 
-TEST_CASE("uniforms stay in [0, 1) and fill it") {
+TEST_CASE("uniforms stay from 0 to below 1 and fill it") {
   Rng rng(5);
   std::vector<int> tenths(10, 0);
   for (int i = 0; i < 100'000; ++i) {

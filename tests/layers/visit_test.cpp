@@ -17,7 +17,6 @@
 namespace fovea {
 namespace {
 
-using Catch::Matchers::Contains;
 using Names = std::vector<std::string>;
 
 Names names_of(const std::vector<NamedTensor>& tensors) {
@@ -148,18 +147,19 @@ TEST_CASE("visit: an array shared without a declared tie is an error that names 
   };
   const Stack copies{std::vector<Linear>(3, Linear(2, 5, rng))};
   CHECK_THROWS_WITH(members(copies),
-                    Contains("'blocks.0.W' and 'blocks.1.W' share one tensor of shape (2, 5)"));
+                    ContainsSubstring("'blocks.0.W' and 'blocks.1.W' share one tensor of shape (2, 5)"));
   CHECK_THROWS_AS(clone(copies), ValueError);
 
   Pair view;
   view.b = view.a.detach().set_requires_grad();
-  CHECK_THROWS_WITH(named_parameters(view), Contains("'a' and 'b' share one tensor"));
+  CHECK_THROWS_WITH(named_parameters(view), ContainsSubstring("'a' and 'b' share one tensor"));
 }
 
 TEST_CASE("visit: a declared tie must be one", "[layers]") {
   Pair pair;
   pair.ties = {{"b", "a"}};
-  CHECK_THROWS_WITH(members(pair), Contains("'b' is declared tied to 'a', but they hold different tensors"));
+  CHECK_THROWS_WITH(members(pair),
+                    ContainsSubstring("'b' is declared tied to 'a', but they hold different tensors"));
 
   pair.b = pair.a;
   CHECK(parameter_count(pair) == 6);
@@ -168,9 +168,9 @@ TEST_CASE("visit: a declared tie must be one", "[layers]") {
   CHECK_THROWS_AS(members(pair), ValueError);
 
   pair.ties = {{"b", "c"}};
-  CHECK_THROWS_WITH(members(pair), Contains("a tie names 'c', and no member is called so"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("a tie names 'c', and no member is called so"));
   pair.ties = {{"b", "a"}, {"a", "b"}};
-  CHECK_THROWS_WITH(members(pair), Contains("tied in a circle"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("tied in a circle"));
 }
 
 TEST_CASE("visit: ties of ties, and of members of members", "[layers]") {
@@ -199,22 +199,23 @@ TEST_CASE("visit: ties of ties, and of members of members", "[layers]") {
 TEST_CASE("visit: what can't be trained or loaded is refused by name", "[layers]") {
   Pair pair;
   pair.name_of_b = "a";
-  CHECK_THROWS_WITH(members(pair), Contains("two members are called 'a'"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("two members are called 'a'"));
 
   pair = {};
   pair.b = pair.a * 2.0;
   CHECK_THROWS_AS(members(pair), GraphError);
-  CHECK_THROWS_WITH(members(pair), Contains("'b', shape (2, 3), was computed by"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("'b', shape (2, 3), was computed by"));
 
   pair = {};
   pair.b = transpose(ones({2, 3}));
-  CHECK_THROWS_WITH(members(pair), Contains("'b', shape (3, 2), is not in row-major order"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("'b', shape (3, 2), is not in row-major order"));
 
   pair = {};
   pair.role_of_b = Role::frozen;
-  CHECK_THROWS_WITH(members(pair), Contains("'b', shape (2, 3), is declared frozen but requires a gradient"));
+  CHECK_THROWS_WITH(members(pair),
+                    ContainsSubstring("'b', shape (2, 3), is declared frozen but requires a gradient"));
   pair.role_of_b = Role::buffer;
-  CHECK_THROWS_WITH(members(pair), Contains("declared a buffer but requires a gradient"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("declared a buffer but requires a gradient"));
 }
 
 TEST_CASE("parameter: a leaf of its own, in row-major order", "[layers]") {

@@ -10,8 +10,6 @@
 namespace fovea {
 namespace {
 
-using Catch::Matchers::Contains;
-
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -81,7 +79,7 @@ TEST_CASE("clip_gradients: a norm that is not finite names the parameter and cha
   c.set_grad(full({2}, bad));
   const std::vector<NamedTensor> all{{"a", a}, {"b", b}, {"c", c}};
   CHECK_THROWS_AS(clip_gradients(all, 1), NonFiniteError);
-  CHECK_THROWS_WITH(clip_gradients(all, 1), Contains("the gradient of 'b', shape (3, 5)"));
+  CHECK_THROWS_WITH(clip_gradients(all, 1), ContainsSubstring("the gradient of 'b', shape (3, 5)"));
   CHECK(a.grad().to_vector() == std::vector<double>{30, 40});
 }
 

@@ -16,7 +16,6 @@
 namespace fovea {
 namespace {
 
-using Catch::Matchers::Contains;
 using Names = std::vector<std::string>;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -174,7 +173,8 @@ TEST_CASE("step: a retained graph that saved a parameter says that it changed", 
   backward(loss, {.retain_graph = true});
   const std::vector<double> gradient = layer.W.grad().to_vector();
   sgd.step();
-  CHECK_THROWS_WITH(backward(loss, {.retain_graph = true}), Contains("was changed after it was used"));
+  CHECK_THROWS_WITH(backward(loss, {.retain_graph = true}),
+                    ContainsSubstring("was changed after it was used"));
   CHECK_THROWS_AS(backward(loss, {.retain_graph = true}), GraphError);
   CHECK(layer.W.grad().to_vector() == gradient);
 }
@@ -312,12 +312,13 @@ TEST_CASE("live bytes stay as they are from step to step", "[train]") {
 TEST_CASE("optimizers: options and parameters that make no sense", "[train]") {
   const Tensor p = parameter(zeros({3}));
   const std::vector<NamedTensor> one{{"p", p}};
-  CHECK_THROWS_WITH(Sgd({}), Contains("[Sgd] there are no parameters"));
-  CHECK_THROWS_WITH(AdamW({{"p", p}, {"q", p}}), Contains("[AdamW] 'q' is in the list twice"));
+  CHECK_THROWS_WITH(Sgd({}), ContainsSubstring("[Sgd] there are no parameters"));
+  CHECK_THROWS_WITH(AdamW({{"p", p}, {"q", p}}), ContainsSubstring("[AdamW] 'q' is in the list twice"));
   CHECK_THROWS_WITH(Adam({{"p", zeros({3})}}),
-                    Contains("[Adam] 'p', shape (3,), does not require a gradient"));
-  CHECK_THROWS_WITH(Sgd({{"p", transpose(zeros({2, 3})).set_requires_grad()}}), Contains("row-major"));
-  CHECK_THROWS_WITH(Sgd(one, {.learning_rate = -0.1}), Contains("learning_rate is -0.1"));
+                    ContainsSubstring("[Adam] 'p', shape (3,), does not require a gradient"));
+  CHECK_THROWS_WITH(Sgd({{"p", transpose(zeros({2, 3})).set_requires_grad()}}),
+                    ContainsSubstring("row-major"));
+  CHECK_THROWS_WITH(Sgd(one, {.learning_rate = -0.1}), ContainsSubstring("learning_rate is -0.1"));
   CHECK_THROWS_AS(Sgd(one, {.learning_rate = nan}), ValueError);
   CHECK_THROWS_AS(Sgd(one, {.learning_rate = infinity}), ValueError);
   CHECK_THROWS_AS(Sgd(one, {.momentum = 1}), ValueError);

@@ -10,8 +10,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// --- The words
-// ----------------------------------------------------------------------------------------------
+// --- The words -------------------------------------------------------------------------------------------
 
 enum class Kind { special, article, adjective, preposition, noun, verb, predicate, stop };
 
@@ -78,8 +77,7 @@ Vocabulary make_vocabulary() {
   return Vocabulary(std::move(texts));
 }
 
-// --- The grammar
-// --------------------------------------------------------------------------------------------
+// --- The grammar -----------------------------------------------------------------------------------------
 
 constexpr double adjective_probability = 0.5;
 
@@ -135,8 +133,7 @@ WordChain build_chain() {
 
 }  // namespace
 
-// --- Sentences
-// ----------------------------------------------------------------------------------------------
+// --- Sentences -------------------------------------------------------------------------------------------
 
 Agreement::Agreement() : vocabulary_(make_vocabulary()), chain_(build_chain()) {}
 

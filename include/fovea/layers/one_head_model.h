@@ -18,9 +18,11 @@ namespace fovea {
 /// The smallest language model that attends: one head, and nothing else that could look back.
 ///   x = embedding(ids) + positions,  h = x + attention(x),  logits = h W + b.
 ///
-/// At first embeddings are draws from N(0, 0.4^2), fainter than the positions, and the weights of attention
-/// from N(0, 1/C), which keep the scale of what they multiply: so the head soon finds where to look. Shapes:
-/// ids (B, T) -> logits (B, T, V). Throws: IndexError for an id outside [0, V).
+/// At first embeddings are draws from N(0, 0.4^2), quieter than the positions, and the weights of attention
+/// are uniform with variance 1/C, which keeps the scale of what they multiply: so the head soon finds where
+/// to look.
+///
+/// Shapes: ids (B, T) -> logits (B, T, V). Throws: IndexError for an id outside [0, V).
 struct FOVEA_API OneHeadModel {
   Embedding embedding;
   SineCosinePositions positions;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -215,10 +215,9 @@ void Visitor::operator()(std::string_view name, const T& member) {
 }  // namespace fovea
 
 template <fovea::Layer L>
-struct fmt::formatter<L> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+struct fmt::formatter<L> : fmt::formatter<fmt::string_view> {
   template <class Context>
   auto format(const L& layer, Context& context) const {
-    return fmt::format_to(context.out(), "{}", fovea::to_string(layer));
+    return fmt::formatter<fmt::string_view>::format(fovea::to_string(layer), context);
   }
 };
