@@ -24,8 +24,8 @@
 ///   });
 ///
 /// A row states only what is particular to its op. For every row, `check` adds: the value against the oracle
-/// in f64 and f32; first and second derivatives against finite differences; f32 gradients against f64; all of
-/// that for inputs that are contiguous, transposed, sliced and broadcast; axes of length 1 and 0; each input
+/// in f64 and f32; first, second and third derivatives against finite differences; f32 gradients against f64;
+/// for inputs that are contiguous, transposed, sliced and broadcast, and axes of length 1 and 0; each input
 /// alone requiring a gradient; the fused kernel against its composed twin; mixed dtypes; that inputs are not
 /// changed, that nothing is left in memory, and that an input changed after its use is noticed.
 namespace fovea {

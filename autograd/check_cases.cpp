@@ -65,6 +65,7 @@ class Checker {
     }
     about("sizes", [&] { check_sizes(); });
     if (row_.differentiable) {
+      about("third derivatives", [&] { check_third_derivatives(); });
       about("one input at a time", [&] { check_needs(); });
       about("under create_graph", [&] { check_create_graph(); });
       about("an input changed after its use", [&] { check_changed_input(); });
@@ -159,6 +160,33 @@ class Checker {
         });
       }
     }
+  }
+
+  // The gradient, as a function of inputs and cotangent, is differentiated twice: a rule that loses sight of
+  // either in its own gradient is found here.
+  void check_third_derivatives() {
+    Arranged arranged(drawn_, contiguous_arrangement(), f64);
+    std::vector<NamedTensor> inputs = arranged.leaves;
+    inputs.push_back({"cotangent of the value", random_cotangent(row_.value(arranged.view()))});
+    std::vector<std::string> expect_zero;
+    for (const NamedTensor& input : inputs) expect_zero.push_back(input.name);
+    const auto gradient = [&](const Inputs& in) {
+      std::vector<Tensor> targets;
+      for (const NamedTensor& input : in) targets.push_back(input.tensor);
+      const Tensor cotangent = targets.back();
+      targets.pop_back();
+      const Tensor y = row_.value(arranged.view(std::span(&*in.begin(), targets.size())));
+      std::vector<Tensor> parts;
+      for (const Tensor& part :
+           grad({y}, targets, {.gradients = {cotangent}, .create_graph = true, .allow_unused = true})) {
+        parts.push_back(reshape(part, {-1}));
+      }
+      return concat(parts, 0);
+    };
+    const GradcheckReport checked = gradcheck(NamedFunction(gradient), Inputs(inputs),
+                                              {.order = 2, .seed = seed_, .expect_zero = expect_zero});
+    report_.worst = std::max(report_.worst, checked.worst());
+    if (!checked.passed()) fail_with(to_string(checked, 10));
   }
 
   // A rule must give the same to an input whether or not others need a gradient too.

@@ -112,6 +112,12 @@ void add_cross_entropy_cases(Cases& cases) {
                .cotangent = {4},
                .gradients = {{"logits", {-1, 1, 1, -1}}},
                .of = of({0, 1}, {})});
+    c.special({.name = "a row in which nothing is possible",
+               .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
+               .value = {infinity, std::log(2.0)},
+               .cotangent = {3, 4},
+               .gradients = {{"logits", {0, 0, 2, -2}}},
+               .of = of({0, 1}, {.reduction = Reduction::none})});
     c.special({.name = "NaN in a row that is ignored",
                .inputs = {{"logits", tensor({{std::nan(""), 1}, {0, 0}}, f64)}},
                .value = {std::log(2.0)},

@@ -52,6 +52,18 @@ TEST_CASE("a derivative that is not finite is kept where something comes in") {
   CHECK(gradient([](const Tensor& x) { return sum(log(x)); }, tensor({0, 1}, dtype)) == Values{infinity, 1});
 }
 
+TEST_CASE("what a zero annihilates in the gradient, it does in the gradient's gradient") {
+  const Dtype dtype = GENERATE(f32, f64);
+  Tensor x = tensor({0, 2}, dtype), weight = tensor({0, 3}, dtype);
+  x.set_requires_grad();
+  weight.set_requires_grad();
+  const Tensor first = grad({sum(weight * log(x))}, {x}, {.create_graph = true})[0];
+  CHECK(first.to_vector() == Values{0, 1.5});
+  const std::vector<Tensor> second = grad({sum(first)}, {x, weight});
+  CHECK(second[0].to_vector() == Values{0, -0.75});
+  CHECK(second[1].to_vector() == Values{0, 0.5});
+}
+
 TEST_CASE("sqrt at 0 has gradient 0, whatever comes in") {
   const Dtype dtype = GENERATE(f32, f64);
   CHECK(gradient([](const Tensor& x) { return sqrt(x); }, tensor({0, 4}, dtype), tensor({3, 8}, dtype)) ==
