@@ -268,6 +268,20 @@ void add_joins(Cases& cases) {
       });
     };
   });
+  cases.add("concat, of many", [](Case& c) {
+    for (int i = 0; i < 11; ++i) c.input(fmt::format("x{}", i), {3, 2});
+    c.value = [](const Inputs& in) {
+      std::vector<Tensor> pieces;
+      for (const auto& [name, x] : in) pieces.push_back(x);
+      return concat(pieces, 1);
+    };
+    c.oracle = [](const Inputs& in) {
+      const std::int64_t n = in.at(0).size(1);
+      return build({in.at(0).size(0), 11 * n}, [&](const Shape& at) {
+        return in.at(static_cast<std::size_t>(at[1] / n)).at({at[0], at[1] % n});
+      });
+    };
+  });
   for (const std::int64_t axis : {0, 1, -1}) {
     cases.add(fmt::format("stack, along axis {}", axis), [axis](Case& c) {
       c.input("a", {3, 5});

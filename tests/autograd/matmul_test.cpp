@@ -42,8 +42,9 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 TEST_CASE("matmul of sizes that are cut into tiles or along the inner size") {
   const Dtype dtype = GENERATE(f32, f64);
   Rng rng(3);
-  for (const Shape& size : {Shape{307, 211, 101}, Shape{3, 1009, 5}, Shape{1, 1, 1}, Shape{2, 20'011, 3},
-                            Shape{401, 3, 503}, Shape{1, 307, 1009}, Shape{1009, 307, 1}}) {
+  for (const Shape& size :
+       {Shape{307, 211, 101}, Shape{3, 1009, 5}, Shape{11, 100'003, 7}, Shape{300, 307, 500}, Shape{1, 1, 1},
+        Shape{2, 20'011, 3}, Shape{401, 3, 503}, Shape{1, 307, 1009}, Shape{1009, 307, 1}}) {
     const Tensor a = randn({size[0], size[1]}, rng, dtype), b = randn({size[1], size[2]}, rng, dtype);
     const double limit = (dtype == f32 ? 1e-6 : 1e-14) * 8 * std::sqrt(static_cast<double>(size[1]));
     INFO(to_string(size));

@@ -136,6 +136,22 @@ TEST_CASE("a gradient that has a graph of its own is released with its leaf") {
   CHECK(memory().live_bytes == before);
 }
 
+TEST_CASE("a leaf that is gone before its graph keeps no gradient") {
+  const std::int64_t before = memory().live_bytes;
+  {
+    const Tensor w = leaf(ones({37, 37}));
+    Tensor y;
+    {
+      const Tensor x = leaf(ones({37, 37}));
+      y = sum(x * x * w);
+    }
+    // The gradient of x would hold the graph that holds x's place in it.
+    backward(y, {.create_graph = true});
+    CHECK(w.grad().defined());
+  }
+  CHECK(memory().live_bytes == before);
+}
+
 TEST_CASE("memory freed by another thread is counted") {
   const std::int64_t before = memory().live_bytes;
   Tensor x = leaf(ones({37, 37}));

@@ -49,7 +49,6 @@ TEST_CASE("softmax does not overflow, and shifting all logits changes nothing") 
   }
   const Values y = softmax(tensor({1e38, -1e38, 0}, dtype)).to_vector();
   CHECK(y == Values{1, 0, 0});
-  CHECK(softmax(tensor({infinity, 0}, f64) - infinity).to_vector().size() == 2);  // NaN, but no crash
 }
 
 TEST_CASE("rows of softmax sum to 1, however long") {

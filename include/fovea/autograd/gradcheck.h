@@ -125,7 +125,9 @@ Tensor call_in_order(const F& f, const Inputs& in, const Taken&... taken) {
 }  // namespace detail
 
 /// The same for a function of one or several tensors, which are the inputs in their order:
-/// `gradcheck(softplus, {{"x", x}})`. Throws: ValueError if there are more or fewer inputs than it takes.
+/// `gradcheck(softplus, {{"x", x}})`.
+///
+/// Throws: also ValueError if there are more or fewer inputs than it takes.
 template <class F>
 requires(!std::invocable<const F&, const Inputs&>) GradcheckReport
     gradcheck(const F& f, const Inputs& inputs, const GradcheckOptions& options = {}) {
@@ -134,8 +136,9 @@ requires(!std::invocable<const F&, const Inputs&>) GradcheckReport
 }
 
 /// Checks d f / d each tensor, where f reads the tensors from wherever they are, such as a layer's
-/// parameters. Each element is moved in place and restored. Throws: as gradcheck; DtypeError if a tensor is
-/// not f64; ValueError if one overlaps itself in memory.
+/// parameters. Each element is moved in place and restored.
+///
+/// Throws: as gradcheck; DtypeError if a tensor is not f64; ValueError if one overlaps itself in memory.
 FOVEA_API GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f,
                                              const std::vector<NamedTensor>& tensors,
                                              const GradcheckOptions& options = {});
