@@ -25,6 +25,15 @@ bool has_one_owner(const Tensor& x) {
   return x.impl()->references.load() == 1 && x.impl()->buffer->references.load() == 1 && x.is_contiguous();
 }
 
+// The same values in an array of its own: one cotangent may be the result for several inputs, or be the
+// caller's, and changing one must leave the others.
+Tensor with_own_array(Tensor gradient) {
+  if (has_one_owner(gradient)) return gradient;
+  Tensor copy = zeros(gradient.shape(), gradient.dtype());
+  add_in_place(copy, gradient);
+  return copy;
+}
+
 // How ops behave during a pass: recorded if the pass itself is to be differentiated, and not watched by
 // Anomaly, which judges the gradients that rules return and not what they compute on the way (an infinity
 // that a zero annihilates).
@@ -90,7 +99,7 @@ class Pass {
 
   // Runs the rule of a node and hands the gradients to its inputs.
   void run(const Pending& pending) {
-    Node& node = *pending.node;
+    const Node& node = *pending.node;
     if (node.freed) {
       throw GraphError(
           "[backward] this graph was freed by an earlier backward; pass {.retain_graph = true} there to "
@@ -103,11 +112,16 @@ class Pass {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (needs(node)[i]) add_to(node.edges[i].node, node.edges[i].output, gradients[i]);
     }
-    if (!retain_graph_) {
-      node.freed = true;
-      node.rule = nullptr;
-      node.saved.clear();
-      node.edges.clear();
+    if (!retain_graph_) finished_.push_back(pending.node);
+  }
+
+  // Ends a pass that has come through: only now is the graph freed, so one that throws can be tried again.
+  void finish() {
+    for (const Ref<Node>& node : finished_) {
+      node->freed = true;
+      node->rule = nullptr;
+      node->saved.clear();
+      node->edges.clear();
     }
   }
 
@@ -211,6 +225,7 @@ class Pass {
   bool retain_graph_;
   bool create_graph_;
   std::uint64_t oldest_;
+  std::vector<Ref<Node>> finished_;
   std::pmr::unsynchronized_pool_resource nodes_of_map_;
   std::pmr::map<std::uint64_t, Pending, std::greater<>> waiting_{&nodes_of_map_};
 };
@@ -222,10 +237,7 @@ void add_to_leaf(GradientSlot& slot, Tensor gradient, bool create_graph) {
   if (slot.dropped) return;
   Tensor& held = slot.gradient;
   if (!held.defined()) {
-    // Several leaves may get the same cotangent; each has its own array, so that changing one leaves the
-    // others.
-    held = create_graph || has_one_owner(gradient) ? std::move(gradient)
-                                                   : add(gradient, zeros(gradient.shape(), gradient.dtype()));
+    held = create_graph ? std::move(gradient) : with_own_array(std::move(gradient));
   } else if (!create_graph && !held.requires_grad() && has_one_owner(held)) {
     add_in_place(held, gradient);
   } else {
@@ -253,6 +265,7 @@ void backward(const Tensor& output, const BackwardOptions& options) {
     }
     pending = {};
   }
+  pass.finish();
   for (auto& [leaf, gradient] : leaves) {
     detail::add_to_leaf(*leaf->slot, std::move(gradient), options.create_graph);
   }
@@ -311,6 +324,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
           to_string(inputs[i].shape()));
     }
     gradients[i] = zeros(inputs[i].shape(), inputs[i].dtype());
+  }
+  pass.finish();
+  if (!options.create_graph) {
+    for (Tensor& gradient : gradients) gradient = detail::with_own_array(std::move(gradient));
   }
   return gradients;
 }

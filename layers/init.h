@@ -20,7 +20,7 @@ inline void check_sizes(const char* layer, std::initializer_list<std::int64_t> s
   }
 }
 
-/// A weight (in, out), uniform in +-1/sqrt(in), so that a product with it keeps the scale of its input.
+/// A weight (in, out), uniform in +-1/sqrt(in), as PyTorch's nn.Linear has it: of variance 1 / (3 in).
 inline Tensor uniform_weight(std::int64_t in, std::int64_t out, Rng& rng) {
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   return parameter(uniform({in, out}, rng, -bound, bound));

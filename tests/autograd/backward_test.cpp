@@ -84,6 +84,29 @@ TEST_CASE("a second pass over a freed graph is an error that says what to do") {
   CHECK(x.grad().to_vector() == Values{3, 12, 27});
 }
 
+TEST_CASE("a pass that throws leaves gradients and graph as they were") {
+  Tensor x = leaf(tensor({1, 2, 3}));
+  const Tensor y = sum(exp(x * x));
+  x.mutable_data<float>()[1] = 5;
+  // Each time the true cause, although exp and sum come first and had their turn.
+  for (int pass = 0; pass < 2; ++pass) {
+    CHECK_THROWS_WITH(backward(y), ContainsSubstring("[mul]") && ContainsSubstring("was changed after"));
+    CHECK_THROWS_WITH(grad({y}, {x}), ContainsSubstring("[mul]") && ContainsSubstring("was changed after"));
+  }
+  CHECK(!x.grad().defined());
+}
+
+TEST_CASE("grad gives arrays that nothing else shares") {
+  const Tensor x = leaf(tensor({1, 2, 3})), z = leaf(tensor({4, 5, 6}));
+  const Tensor cotangent = tensor({7, 8, 9});
+  std::vector<Tensor> gradients = grad({x + z}, {x, z}, {.gradients = {cotangent}});
+  gradients[0].mutable_data<float>()[0] = -1;
+  CHECK(gradients[1].to_vector() == Values{7, 8, 9});
+  CHECK(cotangent.to_vector() == Values{7, 8, 9});
+  // The gradient of a sum repeats one number; here each element has its place.
+  CHECK(grad({sum(x)}, {x})[0].is_contiguous());
+}
+
 TEST_CASE("retain_graph keeps a graph for another pass") {
   const Tensor x = leaf(tensor({1, 2, 3}));
   const Tensor y = sum(exp(x) * x);

@@ -183,7 +183,7 @@ struct BackwardOptions {
 };
 
 /// Adds d output / d leaf into `grad()` of every leaf that the output depends on. If it throws, no leaf's
-/// gradient has changed.
+/// gradient has changed, and the graph is as it was.
 /// Throws: GraphError if nothing was recorded, the graph was freed or a saved tensor was written to;
 /// ShapeError if the output has several elements and no gradient is given.
 FOVEA_API void backward(const Tensor& output, const BackwardOptions& options = {});
@@ -197,7 +197,8 @@ struct GradOptions {
 };
 
 /// The gradient of the outputs (their sum, weighted by the cotangents) with respect to each input, which may
-/// be leaves or tensors computed on the way. Leaves' `grad()` are left alone. Throws: as `backward`;
+/// be leaves or tensors computed on the way. Leaves' `grad()` are left alone.
+/// Each result has an array of its own, unless it is recorded. Throws: as `backward`;
 /// GraphError for an unused input unless it is allowed.
 FOVEA_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                    const GradOptions& options = {});
