@@ -293,6 +293,7 @@ TEST_CASE("graphs on several threads that share leaves lose no gradient") {
   const Tensor w = leaf(full({37}, 2, f64));
   constexpr int threads = 4, passes = 200;
   std::vector<std::thread> workers;
+  workers.reserve(threads);
   for (int t = 0; t < threads; ++t) {
     workers.emplace_back([&] {
       for (int i = 0; i < passes; ++i) backward(sum(x * w + x));
@@ -306,6 +307,7 @@ TEST_CASE("graphs on several threads that share leaves lose no gradient") {
 TEST_CASE("one thread may read a gradient that others add to") {
   const Tensor x = leaf(ones({37}, f64));
   std::vector<std::thread> workers;
+  workers.reserve(2);
   for (int t = 0; t < 2; ++t) {
     workers.emplace_back([&] {
       for (int i = 0; i < 100; ++i) backward(sum(x * 2));

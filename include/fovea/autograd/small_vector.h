@@ -18,7 +18,8 @@ class SmallVector {
   using iterator = T*;
   using const_iterator = const T*;
 
-  SmallVector() noexcept {}
+  // Not `= default`, which would zero the inline storage of `SmallVector x{}`.
+  SmallVector() noexcept {}  // NOLINT(modernize-use-equals-default)
   SmallVector(std::initializer_list<T> values) : SmallVector(values.begin(), values.end()) {}
   SmallVector(std::size_t count, const T& value) {
     reserve(count);
