@@ -17,6 +17,7 @@ void add_matmul_cases(Cases& cases);
 void add_embedding_cases(Cases& cases);
 void add_softmax_cases(Cases& cases);
 void add_cross_entropy_cases(Cases& cases);
+void add_losses_cases(Cases& cases);
 void add_layer_norm_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
 
@@ -33,7 +34,8 @@ constexpr Family families[] = {
     {"reduce", add_reduce_cases},           {"shape", add_shape_cases},
     {"matmul", add_matmul_cases},           {"embedding", add_embedding_cases},
     {"softmax", add_softmax_cases},         {"cross_entropy", add_cross_entropy_cases},
-    {"layer_norm", add_layer_norm_cases},   {"attention", add_attention_cases},
+    {"losses", add_losses_cases},           {"layer_norm", add_layer_norm_cases},
+    {"attention", add_attention_cases},
 };
 
 }  // namespace

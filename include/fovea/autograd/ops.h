@@ -196,18 +196,49 @@ enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
   std::optional<std::int64_t> ignore_index = {};  ///< targets of this value count for nothing
-  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets divided by their number
+  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets over `divisor`
+  double label_smoothing = 0;  ///< eps in [0, 1]: the share of the target that all classes have in common
+  Tensor class_weights = {};   ///< w (V,), not below 0, of the dtype of the logits; they get no gradient
+  double z_loss = 0;           ///< z >= 0: how much logsumexp^2 is held against a row
 };
 struct CrossEntropy {
   Tensor loss;             ///< () in nats; the shape of the targets if there is no reduction, 0 where ignored
   std::int64_t count = 0;  ///< how many targets were kept; if none, the loss and its gradient are 0
+  double divisor = 0;      ///< the sum of the kept targets' weights: `count`, without class weights
 };
-/// -log softmax(logits)[target], averaged over the targets that are kept.
+/// How badly logits x predict their targets, averaged over those that are kept. For a row with target t:
+///
+///   (1 - eps) w_t (-log p_t) + eps / V sum_c w_c (-log p_c) + z w_t logsumexp(x)^2,  p = softmax(x).
+///
+/// The mean divides the sum of these by the sum of the w_t, and is 0 where that is 0. The first two terms are
+/// PyTorch's; smoothing is from Szegedy et al. 2016. The third (de Brebisson & Vincent 2016; PaLM's has
+/// z = 1e-4) keeps logits from drifting; it is weighted like its row, so that weights of one common size
+/// change nothing. Where p_c = 0 and its factor is not, the loss is infinite.
 ///
 /// Shapes: logits (..., V), targets (...).
-/// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value.
+/// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value;
+/// ValueError for an eps, z or weight outside its range; GraphError for weights that require a gradient.
 FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& targets,
                                      const CrossEntropyOptions& options = {});
+
+struct BinaryCrossEntropyOptions {
+  Tensor pos_weight = {};  ///< p, broadcast to the logits: what a positive counts more than a negative
+  Reduction reduction = Reduction::mean;
+};
+/// The loss of independent yes-or-no predictions: -p y log s - (1 - y) log(1 - s), with s = sigmoid(logits),
+/// computed from the logits so that it neither overflows nor cancels. Targets may be anything in [0, 1].
+///
+/// Shapes: logits and targets (...) -> (), or (...) without a reduction. The mean of nothing is 0.
+/// Throws: ShapeError where shapes differ: they are not broadcast.
+FOVEA_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets,
+                                                  const BinaryCrossEntropyOptions& options = {});
+
+/// (prediction - target)^2, averaged over all elements. The mean of nothing is 0.
+///
+/// Shapes: prediction and target (...) -> (), or (...) without a reduction.
+/// Throws: ShapeError where shapes differ: they are not broadcast.
+FOVEA_API Tensor mean_squared_error(const Tensor& prediction, const Tensor& target,
+                                    Reduction reduction = Reduction::mean);
 
 /// y = (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance biased (Ba et al.
 /// 2016).
