@@ -247,6 +247,41 @@ FOVEA_API Tensor mean_squared_error(const Tensor& prediction, const Tensor& targ
 FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {},
                             double eps = 1e-5);
 
+/// y = x / sqrt(mean(x^2) + eps) * gain over the last axis: layer norm that does not center (Zhang & Sennrich
+/// 2019).
+///
+/// Shapes: x (..., C), gain (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
+FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps = 1e-5);
+
+/// Which two channels of a head rotary embeddings turn together: i and i + R/2, as GPT-NeoX and Hugging
+/// Face's Llama have it, or 2i and 2i + 1, as the paper, GPT-J and Meta's Llama have it. Weights trained with
+/// one need `convert_pairing` for the other.
+enum class Pairing { halves, adjacent };
+
+struct RotaryOptions {
+  Pairing pairing = Pairing::halves;
+  double base = 10000;
+  std::int64_t offset = 0;  ///< the position of the first of the T: how many a cache holds already
+  std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels turn; all by default
+};
+/// Rotary position embedding (Su et al. 2021): at position t, pair i of the channels (a, b) is turned by the
+/// angle t base^(-2i/R):
+///   (a, b) -> (a cos - b sin, a sin + b cos).
+/// The product of a query and a key that were both turned depends on the difference of their positions only.
+/// Angles are computed in f64.
+///
+/// Shapes: x (..., T, D) -> the same.
+/// Throws: ShapeError if R is odd or above D; ValueError if the base is not above 0.
+FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
+
+/// Weights that make queries or keys, with the channels of every head reordered from one pairing to the
+/// other: with both Wq and Wk converted, scores stay what they were.
+///
+/// Shapes: W (..., H D), as of a Linear's W or b, where R channels of D turn (all by default) -> the same.
+/// Throws: ShapeError if `heads` does not divide the last axis, or R is odd or above D.
+FOVEA_API Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
+                                 std::optional<std::int64_t> dimensions = {});
+
 struct AttentionOptions {
   Mask mask = {};
   std::optional<double> scale = {};  ///< of the scores; 1/sqrt(D) by default, D the size of a head
