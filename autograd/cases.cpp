@@ -19,6 +19,7 @@ void add_softmax_cases(Cases& cases);
 void add_cross_entropy_cases(Cases& cases);
 void add_layer_norm_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
+void add_dropout_cases(Cases& cases);
 
 namespace {
 
@@ -34,6 +35,7 @@ constexpr Family families[] = {
     {"matmul", add_matmul_cases},           {"embedding", add_embedding_cases},
     {"softmax", add_softmax_cases},         {"cross_entropy", add_cross_entropy_cases},
     {"layer_norm", add_layer_norm_cases},   {"attention", add_attention_cases},
+    {"dropout", add_dropout_cases},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "fovea/autograd/parallel.h"
 #include "fovea/autograd/rng.h"
 #include "fovea/autograd/tensor.h"
+#include "fovea/autograd/training.h"
 #include "fovea/error.h"
 #include "fovea/format.h"
 #include "fovea/inspect/heat_map.h"

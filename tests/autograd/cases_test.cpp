@@ -38,11 +38,12 @@ TEST_CASE("cases: softmax") { check_family("softmax"); }
 TEST_CASE("cases: cross_entropy") { check_family("cross_entropy"); }
 TEST_CASE("cases: layer_norm") { check_family("layer_norm"); }
 TEST_CASE("cases: attention") { check_family("attention"); }
+TEST_CASE("cases: dropout") { check_family("dropout"); }
 
 TEST_CASE("every family of cases has a test") {
-  const std::set<std::string> tested{"arithmetic", "pointwise",     "activations", "compare",
-                                     "reduce",     "shape",         "matmul",      "embedding",
-                                     "softmax",    "cross_entropy", "layer_norm",  "attention"};
+  const std::set<std::string> tested{"arithmetic", "pointwise", "activations", "compare", "reduce",
+                                     "shape",      "matmul",    "embedding",   "softmax", "cross_entropy",
+                                     "layer_norm", "attention", "dropout"};
   const std::vector<std::string> families = case_families();
   CHECK(std::set<std::string>(families.begin(), families.end()) == tested);
 }

@@ -109,6 +109,17 @@ struct GeluOptions {
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
+// --- Regularisation
+// -----------------------------------------------------------------------------------------
+
+/// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
+/// et al. 2014). Outside a `Training` scope, x itself.
+///
+/// Which elements stay depends on one draw from the scope's generator and on their position: a scope opened
+/// from the same state drops the same, on any machine and any number of threads.
+/// Throws: ValueError if p is not in [0, 1].
+FOVEA_API Tensor dropout(const Tensor& x, double p);
+
 // --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis
 // ------------------------
 
