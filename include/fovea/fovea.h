@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything but the conversions to and from Eigen, which are in fovea/eigen.h.
+#include "fovea/autograd/attention.h"
 #include "fovea/autograd/composed.h"
 #include "fovea/autograd/dense.h"
 #include "fovea/autograd/derivatives.h"

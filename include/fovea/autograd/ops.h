@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/attention.h"
 #include "fovea/autograd/dense.h"
-#include "fovea/autograd/mask.h"
 #include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
 
@@ -226,29 +226,5 @@ FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& target
 /// Shapes: x (..., C), gain and bias (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
 FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {},
                             double eps = 1e-5);
-
-struct AttentionOptions {
-  Mask mask = {};
-  std::optional<double> scale = {};  ///< of the scores; 1/sqrt(D) by default, D the size of a head
-};
-struct Attention {
-  Tensor output;   ///< (B, H, Tq, D)
-  Tensor weights;  ///< (B, H, Tq, Tk): rows sum to 1, or are 0 where the mask hides everything
-};
-/// Scaled dot-product attention: softmax(q k^T scale, masked) v (Vaswani et al. 2017, eq. 1).
-///
-/// NaN or infinity in keys and values that no query may see has no influence on any value or gradient.
-/// Shapes: q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv).
-FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const AttentionOptions& options = {});
-FOVEA_API Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
-                                           const AttentionOptions& options = {});
-
-/// One head of self-attention, as the essay writes it:
-///   Q = x Wq, K = x Wk, V = x Wv, A = softmax(Q K^T / sqrt(D), masked), y = A V Wo.
-///
-/// Shapes: x (B, T, C) or (T, C); Wq, Wk, Wv (C, D); Wo (D, C) -> output as x, weights (B, T, T) or (T, T).
-FOVEA_API Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
-                                   const Tensor& Wo, const Mask& mask = Mask::causal());
 
 }  // namespace fovea
