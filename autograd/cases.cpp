@@ -22,6 +22,7 @@ void add_layer_norm_cases(Cases& cases);
 void add_rms_norm_cases(Cases& cases);
 void add_rotary_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
+void add_dropout_cases(Cases& cases);
 
 namespace {
 
@@ -38,7 +39,7 @@ constexpr Family families[] = {
     {"softmax", add_softmax_cases},         {"cross_entropy", add_cross_entropy_cases},
     {"losses", add_losses_cases},           {"layer_norm", add_layer_norm_cases},
     {"rms_norm", add_rms_norm_cases},       {"rotary", add_rotary_cases},
-    {"attention", add_attention_cases},
+    {"attention", add_attention_cases},     {"dropout", add_dropout_cases},
 };
 
 }  // namespace

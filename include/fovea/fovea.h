@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything but the conversions to and from Eigen, which are in fovea/eigen.h.
+#include "fovea/autograd/attention.h"
 #include "fovea/autograd/composed.h"
 #include "fovea/autograd/dense.h"
 #include "fovea/autograd/derivatives.h"
@@ -13,6 +14,7 @@
 #include "fovea/autograd/parallel.h"
 #include "fovea/autograd/rng.h"
 #include "fovea/autograd/tensor.h"
+#include "fovea/autograd/training.h"
 #include "fovea/error.h"
 #include "fovea/format.h"
 #include "fovea/inspect/heat_map.h"

@@ -41,11 +41,13 @@ TEST_CASE("cases: layer_norm") { check_family("layer_norm"); }
 TEST_CASE("cases: rms_norm") { check_family("rms_norm"); }
 TEST_CASE("cases: rotary") { check_family("rotary"); }
 TEST_CASE("cases: attention") { check_family("attention"); }
+TEST_CASE("cases: dropout") { check_family("dropout"); }
 
 TEST_CASE("every family of cases has a test") {
-  const std::set<std::string> tested{"arithmetic", "pointwise",  "activations", "compare", "reduce",
-                                     "shape",      "matmul",     "embedding",   "softmax", "cross_entropy",
-                                     "losses",     "layer_norm", "rms_norm",    "rotary",  "attention"};
+  const std::set<std::string> tested{"arithmetic", "pointwise",     "activations", "compare",
+                                     "reduce",     "shape",         "matmul",      "embedding",
+                                     "softmax",    "cross_entropy", "losses",      "layer_norm",
+                                     "rms_norm",   "rotary",        "attention",   "dropout"};
   const std::vector<std::string> families = case_families();
   CHECK(std::set<std::string>(families.begin(), families.end()) == tested);
 }

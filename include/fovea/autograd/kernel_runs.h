@@ -18,6 +18,8 @@ enum class Kernel {
   layer_norm_backward,
   rms_norm,
   rms_norm_backward,
+  attention,
+  attention_backward,
 };
 
 /// How often a kernel has run since the program started, over all threads.

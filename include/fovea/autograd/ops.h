@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/attention.h"
 #include "fovea/autograd/dense.h"
-#include "fovea/autograd/mask.h"
 #include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
 
@@ -108,6 +108,17 @@ struct GeluOptions {
 };
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
+
+// --- Regularisation
+// -----------------------------------------------------------------------------------------
+
+/// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
+/// et al. 2014). Outside a `Training` scope, x itself.
+///
+/// Which elements stay depends on one draw from the scope's generator and on their position: a scope opened
+/// from the same state drops the same, on any machine and any number of threads.
+/// Throws: ValueError if p is not in [0, 1].
+FOVEA_API Tensor dropout(const Tensor& x, double p);
 
 // --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis
 // ------------------------
@@ -281,29 +292,5 @@ FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
 /// Throws: ShapeError if `heads` does not divide the last axis, or R is odd or above D.
 FOVEA_API Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
                                  std::optional<std::int64_t> dimensions = {});
-
-struct AttentionOptions {
-  Mask mask = {};
-  std::optional<double> scale = {};  ///< of the scores; 1/sqrt(D) by default, D the size of a head
-};
-struct Attention {
-  Tensor output;   ///< (B, H, Tq, D)
-  Tensor weights;  ///< (B, H, Tq, Tk): rows sum to 1, or are 0 where the mask hides everything
-};
-/// Scaled dot-product attention: softmax(q k^T scale, masked) v (Vaswani et al. 2017, eq. 1).
-///
-/// NaN or infinity in keys and values that no query may see has no influence on any value or gradient.
-/// Shapes: q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv).
-FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const AttentionOptions& options = {});
-FOVEA_API Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
-                                           const AttentionOptions& options = {});
-
-/// One head of self-attention, as the essay writes it:
-///   Q = x Wq, K = x Wk, V = x Wv, A = softmax(Q K^T / sqrt(D), masked), y = A V Wo.
-///
-/// Shapes: x (B, T, C) or (T, C); Wq, Wk, Wv (C, D); Wo (D, C) -> output as x, weights (B, T, T) or (T, T).
-FOVEA_API Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
-                                   const Tensor& Wo, const Mask& mask = Mask::causal());
 
 }  // namespace fovea
