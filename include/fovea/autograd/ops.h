@@ -186,9 +186,12 @@ FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
 // --- Lookup
 // -------------------------------------------------------------------------------------------------
 
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding = {};  ///< this id stands for nothing: zeros, in value and in gradient
+};
 /// Rows of a table. Shapes: table (V, C), ids (...) -> (..., C).
 /// Throws: IndexError naming the position and value of an id outside [0, V).
-FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids);
+FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions& options = {});
 
 // --- Softmax and what is built on it
 // ------------------------------------------------------------------------
