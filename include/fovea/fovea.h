@@ -19,6 +19,7 @@
 #include "fovea/format.h"
 #include "fovea/inspect/heat_map.h"
 #include "fovea/layers/activations.h"
+#include "fovea/layers/checkpoint.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/embedding.h"
 #include "fovea/layers/feed_forward.h"
