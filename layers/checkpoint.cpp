@@ -79,6 +79,7 @@ struct Choice {
 
 Tensors pick(std::span<const Tensor> from, const std::vector<std::size_t>& places) {
   Tensors picked;
+  picked.reserve(places.size());
   for (const std::size_t place : places) picked.push_back(from[place]);
   return picked;
 }
@@ -112,9 +113,7 @@ Tensors record_rerun(const char* name, Tensors values, const Tensors& inputs, co
                   for (const std::size_t output : choice.outputs) arguments.push_back(cotangents[output]);
 
                   const Function gradient = gradient_of(f, scopes, n, choice);
-                  Tensors outside;
-                  for (const Tensor& argument : arguments) outside.push_back(argument.detach());
-                  Tensors found = gradient(outside, false);
+                  Tensors found = gradient(detached(arguments), false);
                   if (recording()) {
                     found = record_rerun("checkpoint_gradient", found, arguments, gradient, scopes);
                   }
@@ -147,6 +146,13 @@ Tensors tensors_of(const std::vector<Member>& members) {
     if (!member.tied_to) tensors.push_back(*member.tensor);
   }
   return tensors;
+}
+
+Tensors detached(const Tensors& tensors) {
+  Tensors outside;
+  outside.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) outside.push_back(tensor.detach());
+  return outside;
 }
 
 void put_tensors(const std::vector<Member>& members, const Tensors& tensors) {

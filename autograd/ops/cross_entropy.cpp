@@ -136,8 +136,8 @@ double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, con
   scale = total == 0 ? T(0) : static_cast<T>(1 / total);
   if (total == 0) return times(q.mass + q.z, infinity);
   const double log_total = std::log(total);
-  const double from = static_cast<double>(shift);
-  // The terms that are often there alone come first, so that nothing is rounded that needn't be.
+  const auto from = static_cast<double>(shift);
+  // Differences from the shift come first: it may be far larger than they are.
   double loss = times(q.hit, log_total - (static_cast<double>(x[target]) - from));
   if (q.smooth > 0) loss += (q.mass - q.hit) * log_total + q.smooth * weighted_depth(x, w, n, shift);
   return loss + times(q.z, (log_total + from) * (log_total + from));
@@ -147,17 +147,17 @@ double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, con
 template <class T>
 void row_backward(const T* x, const T* w, std::int64_t n, std::int64_t target, const RowWeights& q, T shift,
                   T scale, double dy, T* dx) {
-  if (scale == 0) return (void)std::fill_n(dx, n, T(0));
+  const bool possible = scale != 0;
   const double logsumexp = static_cast<double>(shift) - std::log(static_cast<double>(scale));
-  const T of_p = scale * static_cast<T>((q.mass + times(2 * q.z, logsumexp)) * dy);
-  const T of_w = static_cast<T>(q.smooth * dy);
+  const T of_p = possible ? scale * static_cast<T>((q.mass + times(2 * q.z, logsumexp)) * dy) : T(0);
+  const T of_w = possible ? static_cast<T>(q.smooth * dy) : T(0);
   kernels::for_each_block(n, [&](std::int64_t i, auto count) {
     const Block<T> shifted = kernels::load_part(x + i, count) - shift;
     Block<T> part = kernels::exp(shifted) * of_p;
     if (of_w != 0) part -= kernels::load_part(w + i, count) * of_w;
     kernels::store_part<T>(part, dx + i, count);
   });
-  dx[target] -= static_cast<T>(q.hit * dy);
+  if (possible) dx[target] -= static_cast<T>(q.hit * dy);
 }
 
 // The loss. Fills `statistics` (2, rows): the shifts, then the scales.

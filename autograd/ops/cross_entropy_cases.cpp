@@ -183,6 +183,12 @@ void add_cross_entropy_cases(Cases& cases) {
     refuses("weights of another dtype", {.class_weights = ones({3}, f64)}, static_cast<DtypeError*>(nullptr));
     refuses("weights that require a gradient", {.class_weights = ones({3}).set_requires_grad()},
             static_cast<GraphError*>(nullptr));
+    c.special({.name = "a row in which nothing is possible, with every option",
+               .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
+               .value = {infinity, std::log(2.0) + 0.5 * std::log(2.0) * std::log(2.0)},
+               .cotangent = {3, 4},
+               .gradients = {{"logits", {0, 0, 1 + 2 * std::log(2.0), 2 * std::log(2.0) - 1}}},
+               .of = of({0, 1}, {.reduction = Reduction::none, .label_smoothing = 0.5, .z_loss = 0.5})});
     c.special({.name = "NaN in a row that is ignored",
                .inputs = {{"logits", tensor({{std::nan(""), 1}, {0, 0}}, f64)}},
                .value = {std::log(2.0)},

@@ -19,6 +19,7 @@ FOVEA_API Tensor checkpoint(const std::function<Tensor()>& forward, const Rerun&
                             const std::vector<Tensor>& inputs);
 
 FOVEA_API std::vector<Tensor> tensors_of(const std::vector<Member>& members);
+FOVEA_API std::vector<Tensor> detached(const std::vector<Tensor>& tensors);
 // Gives members other tensors, and those tied to them; the members must belong to a layer that is not const.
 // `tensors` may start with others: the last ones are the members'.
 FOVEA_API void put_tensors(const std::vector<Member>& members, const std::vector<Tensor>& tensors);
@@ -55,9 +56,7 @@ Tensor checkpoint(const L& layer, const Tensor& x, const Rest&... rest) {
   std::vector<Tensor> inputs = detail::tensors_of(members(layer));
   // What is kept of the layer is outside the graph: the graph's own leaves would keep their gradients alive.
   L kept = layer;
-  std::vector<Tensor> outside;
-  for (const Tensor& tensor : inputs) outside.push_back(tensor.detach());
-  detail::put_tensors(members(kept), outside);
+  detail::put_tensors(members(kept), detail::detached(inputs));
   inputs.insert(inputs.begin(), x);
   return detail::checkpoint([&] { return layer(x, rest...); },
                             [kept, rest = std::tuple(rest...)](const std::vector<Tensor>& in) {
