@@ -127,6 +127,29 @@ TEST_CASE("checkpoint: a rest of arguments, and checkpoints inside one another",
   CHECK(grad({y}, {x}, {.gradients = {randn(y.shape(), cotangent)}})[0].to_vector() == once[2]);
 }
 
+// A layer of two inputs, with a gain that may be left out.
+struct Mix {
+  Linear map;
+  Tensor operator()(const Tensor& x, double scale, const Tensor& memory, const Tensor& gain = {}) const {
+    const Tensor y = tanh(map(x) * memory) * scale;
+    return gain.defined() ? y * gain : y;
+  }
+  static void visit(const Mix& self, Visitor& v) { v("map", self.map); }
+};
+
+TEST_CASE("checkpoint: further tensors are inputs as well", "[layers]") {
+  Rng rng(1);
+  const Mix layer{to(Linear(3, 5, rng), f64)};
+  const auto f = [&](const Tensor& x, const Tensor& memory, const Tensor& gain) {
+    return checkpoint(layer, x, 0.5, memory, Tensor()) + checkpoint(layer, x, 2.0, memory, gain);
+  };
+  const GradcheckReport report =
+      gradcheck(f, {{"x", randn({2, 3}, rng)}, {"memory", randn({2, 5}, rng)}, {"gain", randn({5}, rng)}},
+                {.order = 2});
+  INFO(to_string(report));
+  CHECK(report.passed());
+}
+
 // Everything that holds for an op holds for what is recomputed: three orders, layouts, one input at a time,
 // nothing left in memory, and changed inputs noticed.
 TEST_CASE("checkpoint: a function passes all checks of an op", "[layers]") {

@@ -23,6 +23,20 @@ FOVEA_API std::vector<Tensor> detached(const std::vector<Tensor>& tensors);
 // Gives members other tensors, and those tied to them; the members must belong to a layer that is not const.
 // `tensors` may start with others: the last ones are the members'.
 FOVEA_API void put_tensors(const std::vector<Member>& members, const std::vector<Tensor>& tensors);
+
+template <class T>
+void add_if_tensor(std::vector<Tensor>& tensors, const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) {
+    if (argument.defined()) tensors.push_back(argument);
+  }
+}
+// argument = f(argument), if it is a Tensor and has a value.
+template <class T, class F>
+void put_if_tensor(T& argument, const F& f) {
+  if constexpr (std::same_as<T, Tensor>) {
+    if (argument.defined()) argument = f(argument);
+  }
+}
 }  // namespace detail
 
 /// f(x, more...), without keeping what f computes on the way: it is computed again in backward (Chen et al.
@@ -46,26 +60,38 @@ requires(!Layer<F> && std::invocable<const F&, const Tensor&, const More&...>) T
                             {x, more...});
 }
 
-/// layer(x, rest...) in the same way. All tensors of the layer are inputs of the checkpoint, so gradients
-/// reach its parameters as always; the rest (a mask, say) is kept by copy.
+/// layer(x, rest...) in the same way. Inputs of the checkpoint are x, the Tensors in `rest`, and all tensors
+/// of the layer, so gradients reach its parameters as always; what else there is in `rest` (a mask, say) is
+/// kept by copy.
 ///
-/// Throws: GraphError, at once, if the layer uses a tensor that requires a gradient and is neither x nor
-/// named in its `visit`, such as one in `rest`.
+/// Throws: GraphError, at once, if the layer uses a tensor that requires a gradient and is not among these:
+/// one that its `visit` does not name.
 template <Layer L, class... Rest>
 Tensor checkpoint(const L& layer, const Tensor& x, const Rest&... rest) {
-  std::vector<Tensor> inputs = detail::tensors_of(members(layer));
-  // What is kept of the layer is outside the graph: the graph's own leaves would keep their gradients alive.
+  std::vector<Tensor> inputs{x};
+  (detail::add_if_tensor(inputs, rest), ...);
+  const std::vector<Tensor> own = detail::tensors_of(members(layer));
+  inputs.insert(inputs.end(), own.begin(), own.end());
+  // What is kept is outside the graph: a graph that held its own leaves would keep their gradients alive.
   L kept = layer;
-  detail::put_tensors(members(kept), detail::detached(inputs));
-  inputs.insert(inputs.begin(), x);
-  return detail::checkpoint([&] { return layer(x, rest...); },
-                            [kept, rest = std::tuple(rest...)](const std::vector<Tensor>& in) {
-                              L again = kept;
-                              detail::put_tensors(members(again), in);
-                              return std::apply([&](const auto&... more) { return again(in[0], more...); },
-                                                rest);
-                            },
-                            inputs);
+  detail::put_tensors(members(kept), detail::detached(own));
+  std::tuple<Rest...> kept_rest(rest...);
+  std::apply(
+      [](auto&... arg) { (detail::put_if_tensor(arg, [](const Tensor& t) { return t.detach(); }), ...); },
+      kept_rest);
+  const auto rerun = [kept, kept_rest](const std::vector<Tensor>& in) {
+    L again = kept;
+    detail::put_tensors(members(again), in);
+    std::tuple<Rest...> rest_again = kept_rest;
+    auto next = in.begin() + 1;
+    return std::apply(
+        [&](auto&... arg) {
+          (detail::put_if_tensor(arg, [&](const Tensor&) { return *next++; }), ...);
+          return again(in[0], arg...);
+        },
+        rest_again);
+  };
+  return detail::checkpoint([&] { return layer(x, rest...); }, rerun, inputs);
 }
 
 }  // namespace fovea
