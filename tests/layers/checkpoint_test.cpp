@@ -217,6 +217,20 @@ TEST_CASE("checkpoint: what is not recorded is only computed", "[layers]") {
   CHECK(checkpoint(layer, x).to_vector() == layer(x).to_vector());
 }
 
+TEST_CASE("checkpoint: a gradient of another graph, taken inside", "[layers]") {
+  Tensor other = tensor({2, 3}), x = tensor({5, 7});
+  other.set_requires_grad();
+  x.set_requires_grad();
+  const auto square = [](const Tensor& x) { return x * x; };
+  const Tensor y = checkpoint(square, other);
+  const auto f = [&](const Tensor& x) {
+    return x * grad({y}, {other}, {.gradients = {ones({2})}, .retain_graph = true})[0];
+  };
+  const Tensor z = checkpoint(f, x);
+  CHECK(z.to_vector() == std::vector<double>{20, 42});
+  CHECK(grad({z}, {x}, {.gradients = {ones({2})}})[0].to_vector() == std::vector<double>{4, 6});
+}
+
 TEST_CASE("checkpoint: a parameter changed before backward is noticed", "[layers]") {
   Rng rng(1);
   Linear layer(3, 5, rng);
