@@ -11,9 +11,9 @@ using namespace fovea;
 
 constexpr std::int64_t heads = 4, head_size = 32;
 
-using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const AttentionOptions&);
+using Implementation = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const AttentionOptions&);
 
-void run(benchmark::State& state, Function function, const Mask& mask) {
+void run(benchmark::State& state, Implementation function, const Mask& mask) {
   const std::int64_t time = state.range(0);
   Rng rng(1);
   const auto draw = [&] { return randn({1, heads, time, head_size}, rng).set_requires_grad(); };

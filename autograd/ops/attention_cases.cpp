@@ -280,6 +280,50 @@ void add_parts(Cases& cases) {
     c.refuses<IndexError>("a head that is not there", "[attention_weights] head 4",
                           [](const Inputs& in) { return attention_weights(in["q"], in["k"], {}, {4}); });
   });
+  cases.add("attention_scores", [](Case& c) {
+    c.input("q", few_queries);
+    c.input("k", few_keys);
+    c.not_empty = {2};
+    const Variant variant{.options = {.scale = 0.6, .softcap = 2}};
+    c.value = [=](const Inputs& in) { return attention_scores(in["q"], in["k"], variant.options); };
+    c.oracle = [=](const Inputs& in) {
+      const Tensor &q = in["q"], &k = in["k"];
+      std::vector<double> scores;
+      Place at{0, 0, 0, 0, q.size(2), k.size(2)};
+      for (at.head = 0; at.head < q.size(1); ++at.head) {
+        for (at.query = 0; at.query < at.queries; ++at.query) {
+          for (at.key = 0; at.key < at.keys; ++at.key) scores.push_back(score_of(in, variant, at));
+        }
+      }
+      return from_values(scores, {1, q.size(1), at.queries, at.keys}, f64);
+    };
+  });
+  cases.add("attention_softmax", [](Case& c) {
+    c.input("scores", {1, 2, 3, 5});
+    c.input("sinks", {2});
+    c.value = [](const Inputs& in) { return attention_softmax(in["scores"], in["sinks"]); };
+    c.oracle = [](const Inputs& in) {
+      const Tensor e = exp(in["scores"]), sink = exp(in["sinks"]);
+      return e / (sum(e, -1, keep_axis) + reshape(sink, {sink.numel(), 1, 1}));
+    };
+    c.refuses<ShapeError>("a sink too many", "[attention_softmax]",
+                          [](const Inputs& in) { return attention_softmax(in["scores"], zeros({3}, f64)); });
+  });
+  cases.add("attention_output", [](Case& c) {
+    c.input("weights", {1, 4, 3, 5});
+    c.input("v", few_keys);
+    c.fixed_sizes = {4, 2};
+    c.value = [](const Inputs& in) { return attention_output(in["weights"], in["v"]); };
+    c.oracle = [](const Inputs& in) {
+      const auto group = [&](std::int64_t g) {
+        return matmul(slice(in["weights"], 1, 2 * g, 2 * g + 2), slice(in["v"], 1, g, g + 1));
+      };
+      return concat({group(0), group(1)}, 1);
+    };
+    c.refuses<ShapeError>("values for other keys", "[attention_output]", [](const Inputs& in) {
+      return attention_output(in["weights"], zeros({1, 2, 4, 2}, f64));
+    });
+  });
   cases.add("alibi_bias", [](Case& c) {
     c.input("slopes", {3});
     // Two queries, at the last two of four keys.
