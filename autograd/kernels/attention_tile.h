@@ -160,7 +160,9 @@ class AttentionTile {
       const std::uint8_t* seen = in_.mask.seen.row(batch_, head_, first_ + i) + tile_ * in_.mask.seen.step();
       const std::int64_t end = std::min(count_, range(i).end - tile_);
       for (std::int64_t c = std::max<std::int64_t>(0, range(i).begin - tile_); c < end; ++c) {
-        if (seen[c * in_.mask.seen.step()]) any = seen_[static_cast<std::size_t>(c)] = 1;
+        if (!seen[c * in_.mask.seen.step()]) continue;
+        seen_[static_cast<std::size_t>(c)] = 1;
+        any = true;
       }
     }
     return any;

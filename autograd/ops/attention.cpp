@@ -221,7 +221,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   call.options.bias = call.options.relative = call.options.sinks = Tensor();
   return record(
       "attention", output, {q, k, v, bias, relative, sinks}, {q, k, v, bias, relative, sinks, output, rows},
-      [=](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+      [call, has_bias, has_relative, has_sinks](const Saved& saved, const Tensor& dy,
+                                                const Needs& needs) -> Gradients {
         Call again = call;
         if (has_bias) again.options.bias = saved[3];
         if (has_relative) again.options.relative = saved[4];

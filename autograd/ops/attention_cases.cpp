@@ -6,6 +6,7 @@
 
 #include "autograd/cases.h"
 #include "fovea/autograd/composed.h"
+#include "fovea/autograd/graph.h"
 #include "fovea/autograd/training.h"
 
 namespace fovea {
@@ -154,6 +155,30 @@ Special nothing_to_see() {
 }
 
 const Shape few_queries{1, 2, 3, 2}, few_keys{1, 2, 5, 2};
+
+// More queries and keys than are taken at once, with scores that grow along the keys, so that every running
+// maximum is overtaken. Gradients are the composed form's.
+Special several_tiles() {
+  Rng rng(5);
+  const auto draw = [&](std::int64_t time) { return to(randn({1, 1, time, 1}, rng), f64); };
+  Special special{.name = "several tiles",
+                  .inputs = {{"q", abs(draw(150))}, {"k", draw(300)}, {"v", draw(300)}},
+                  .cotangent = draw(150).to_vector()};
+  special.inputs[1].tensor =
+      to(to(special.inputs[1].tensor + 0.02 * reshape(arange(300, f64), {1, 1, 300, 1}), f32), f64);
+  const Inputs in(special.inputs);
+  special.value = attend(in, {.sees = [](const Place& at) { return at.ahead() <= 0; }}).output.to_vector();
+  std::vector<Tensor> leaves;
+  for (const NamedTensor& input : special.inputs) leaves.push_back(clone(input.tensor).set_requires_grad());
+  const Tensor y = composed::attention(leaves[0], leaves[1], leaves[2], {.mask = Mask::causal()});
+  const Tensor dy = from_values(special.cotangent, y.shape(), f64);
+  const std::vector<Tensor> gradients = grad({y}, leaves, {.gradients = {dy}});
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    special.gradients.push_back({special.inputs[i].name, gradients[i].to_vector()});
+  }
+  special.of = [](const Inputs& x) { return attention(x["q"], x["k"], x["v"], {.mask = Mask::causal()}); };
+  return special;
+}
 
 void add_masks(Cases& cases) {
   const auto row = [&](const std::string& name, const Shape& q, const Shape& k, const Mask& mask,
@@ -419,6 +444,7 @@ void add_attention_cases(Cases& cases) {
       c.special(hidden_numbers("padding holds NaN", Mask::lengths({2})));
       c.special(hidden_numbers("a key hidden from all holds NaN", Mask::drop(Bool{false, false, true})));
       c.special(nothing_to_see());
+      c.special(several_tiles());
     });
   };
   plain("attention", {});

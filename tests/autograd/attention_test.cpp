@@ -297,6 +297,29 @@ TEST_CASE("a query that sees nothing has no influence, be it NaN") {
   for (const Tensor& d : grad({y}, {q, k, v}, {.gradients = {ones({1, 1, 3, 3})}})) CHECK(all(is_finite(d)));
 }
 
+TEST_CASE("what is hidden has no influence on fused attention, in any tile") {
+  const double hidden = GENERATE(not_a_number, infinity);
+  Rng rng(41);
+  const Bool first_200({300}, [](std::uint8_t* out) {
+    for (std::int64_t j = 0; j < 300; ++j) out[j] = j < 200;
+  });
+  const Tensor q = randn({1, 2, 70, 5}, rng), k = randn({1, 2, 300, 5}, rng), v = randn({1, 2, 300, 5}, rng);
+  for (const Mask& mask :
+       {Mask::lengths({200}), Mask::keep(first_200), Mask::keep(first_200) & Mask::window(290)}) {
+    const auto run = [&](double value) {
+      const std::vector<Tensor> leaves{clone(q).set_requires_grad(),
+                                       with_rows(k, 200, value).set_requires_grad(),
+                                       with_rows(v, 200, value).set_requires_grad()};
+      const Tensor y = attention(leaves[0], leaves[1], leaves[2], {.mask = mask});
+      std::vector<Tensor> all_results = grad({y}, leaves, {.gradients = {q}});
+      all_results.push_back(y.detach());
+      return all_results;
+    };
+    const std::vector<Tensor> clean = run(0), dirty = run(hidden);
+    for (std::size_t i = 0; i < clean.size(); ++i) CHECK_FALSE(any(dirty[i] != clean[i]));
+  }
+}
+
 TEST_CASE("the causal mask is aligned at the last query and the last key") {
   // Two queries of five keys: the first sees four of them.
   const Tensor v = reshape(tensor({1, 2, 3, 4, 5}, f64), {1, 1, 5, 1});
