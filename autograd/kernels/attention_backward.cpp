@@ -322,13 +322,13 @@ void attention_bias_backward(const AttentionInputs<T>& in, const AttentionRun<T>
                });
 }
 
-#define FOVEA_INSTANTIATE(T)                                                                  \
-  template void attention_backward<T>(const AttentionInputs<T>&, const AttentionRun<T>&,      \
-                                      const AttentionGradients<T>&, T*);                      \
-  template void attention_bias_backward<T>(const AttentionInputs<T>&, const AttentionRun<T>&, \
-                                           const AttentionGradients<T>&);
-FOVEA_INSTANTIATE(float)
-FOVEA_INSTANTIATE(double)
-#undef FOVEA_INSTANTIATE
+template void attention_backward<float>(const AttentionInputs<float>&, const AttentionRun<float>&,
+                                        const AttentionGradients<float>&, float*);
+template void attention_bias_backward<float>(const AttentionInputs<float>&, const AttentionRun<float>&,
+                                             const AttentionGradients<float>&);
+template void attention_backward<double>(const AttentionInputs<double>&, const AttentionRun<double>&,
+                                         const AttentionGradients<double>&, double*);
+template void attention_bias_backward<double>(const AttentionInputs<double>&, const AttentionRun<double>&,
+                                              const AttentionGradients<double>&);
 
 }  // namespace fovea::kernels

@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -118,7 +119,7 @@ class AttentionTile {
   auto values() { return values_.topRows(width_); }
   auto scores() { return scores_.topLeftCorner(rows_, width_); }
 
-  /// Calls f(c, factors) for the blocks of elements of a row, `factors` those of its dropout; or f(c).
+  /// Calls f(c, factor) for the blocks of elements c, ... of a row, with what dropout multiplies them by.
   template <class F>
   void for_each_dropped(std::int64_t i, const F& f) const {
     DropoutMask::Factors<T> factors;
@@ -191,20 +192,25 @@ class AttentionTile {
   T finish_row(std::int64_t i) {
     const std::int64_t query = first_ + i;
     const T* bias = in_.bias ? in_.bias.row(batch_, head_, query) : nullptr;
-    const std::int64_t relative_head = in_.relative_heads == 1 ? 0 : head_;
-    const T* relative = in_.relative + relative_head * in_.sizes.distances() + in_.sizes.queries - 1 - query;
+    const T* relative = in_.relative ? relative_row(query) : nullptr;
     Block<T> top = Block<T>::Constant(hidden);
     for (std::int64_t c = 0; c < width_; c += block_size) {
       const std::int64_t key = tile_ + c, present = std::min<std::int64_t>(block_size, in_.sizes.keys - key);
       Block<T> s = load_part(scores(i) + c, Whole());
       if (in_.softcap > 0) s = bend(s, &slopes_(i, c));
       if (bias) s += load(bias + key * in_.bias.step(), in_.bias.step(), present);
-      if (in_.relative) s += load(relative + key, 1, present);
+      if (relative) s += load(relative + key, 1, present);
       s = hide(s, i, key);
       top = top.max(s);
       store_part(s, scores(i) + c, Whole());
     }
     return largest_lane(top);
+  }
+
+  // The bias by distance of a query: that for key j at place j.
+  const T* relative_row(std::int64_t query) const {
+    const std::int64_t head = in_.relative_heads == 1 ? 0 : head_;
+    return in_.relative + head * in_.sizes.distances() + in_.sizes.queries - 1 - query;
   }
 
   Block<T> bend(const Block<T>& s, T* slope) const {
