@@ -1,10 +1,12 @@
 #include "autograd/ops/attention.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/composed.h"
+#include "fovea/autograd/kernel_runs.h"
 #include "fovea/autograd/training.h"
 
 namespace fovea {
@@ -92,8 +94,145 @@ std::optional<std::uint64_t> detail::draw_dropout_key(const AttentionOptions& op
   return draw_key();
 }
 
+namespace {
+
+// An array of up to four axes, broadcast to (B, H, Tq, Tk) or read as it is.
+template <class T, class Array>
+kernels::View4<T> view(const T* data, const Array& shape, const Strides& strides, const Shape& to) {
+  const Strides steps = kernels::broadcast_strides(shape, strides, to);
+  return {data, {steps[0], steps[1], steps[2], steps[3]}};
+}
+template <class T>
+kernels::View4<T> view(const Tensor& x, const Shape& to) {
+  return view(x.data<T>(), x.shape(), x.strides(), to);
+}
+
+kernels::AttentionMask read_in_place(const Mask& mask, const Shape& scores) {
+  const Mask::Parts& parts = mask.parts();
+  kernels::AttentionMask read{.causal = parts.causal, .window = parts.window};
+  if (parts.lengths) read.lengths = parts.lengths->data();
+  if (const auto& seen = parts.seen)
+    read.seen = view(seen->data(), seen->shape(), contiguous_strides(seen->shape()), scores);
+  return read;
+}
+
+// One call of the op. What is undefined in `options` is undefined.
+struct Call {
+  AttentionSizes sizes;
+  AttentionOptions options;
+  double scale;
+  std::optional<std::uint64_t> dropout_key;
+
+  // Every tensor is read in place but for biases by distance and sinks, which are small.
+  template <class T>
+  kernels::AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v) const {
+    const Shape scores{sizes.batch, sizes.heads, sizes.queries, sizes.keys};
+    kernels::AttentionInputs<T> in{.sizes = sizes,
+                                   .q = view<T>(q, q.shape()),
+                                   .k = view<T>(k, k.shape()),
+                                   .v = view<T>(v, v.shape()),
+                                   .scale = scale,
+                                   .softcap = options.softcap,
+                                   .mask = read_in_place(options.mask, scores)};
+    if (options.bias.defined()) in.bias = view<T>(options.bias, scores);
+    if (options.relative.defined()) {
+      in.relative = options.relative.data<T>();
+      in.relative_heads = options.relative.size(0);
+    }
+    if (options.sinks.defined()) in.sinks = options.sinks.data<T>();
+    if (dropout_key) in.dropout.emplace(*dropout_key, options.dropout, sizes.keys);
+    return in;
+  }
+};
+
+struct Fused {
+  Tensor output;
+  Tensor rows;  // (B, H, Tq, 2): shift and scale of every softmax
+};
+
+Fused fused_value(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const AttentionSizes& n = call.sizes;
+  Fused y{empty({n.batch, n.heads, n.queries, n.value_size}, q.dtype()),
+          empty({n.batch, n.heads, n.queries, 2}, q.dtype())};
+  dispatch(q.dtype(), [&]<class T>() {
+    kernels::attention(call.inputs<T>(q, k, v), detail::fresh_data<T>(y.output),
+                       reinterpret_cast<kernels::SoftmaxRow<T>*>(detail::fresh_data<T>(y.rows)));
+  });
+  detail::count_run(Kernel::attention);
+  return y;
+}
+
+// An axis for each of (B, H, Tq, Tk), 1 where it repeats.
+std::array<std::int64_t, 4> bias_shape(const Shape& shape) {
+  std::array<std::int64_t, 4> result{1, 1, 1, 1};
+  std::copy_backward(shape.begin(), shape.end(), result.end());
+  return result;
+}
+
+Gradients fused_gradients(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v, const Fused& y,
+                          const Tensor& dy, const Needs& needs) {
+  detail::count_run(Kernel::attention_backward);
+  std::array<Tensor, 6> d;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    if (needs[i]) d[i] = empty(needs.shape(i), q.dtype());
+  }
+  dispatch(q.dtype(), [&]<class T>() {
+    const auto room = [&](std::size_t i) { return d[i].defined() ? detail::fresh_data<T>(d[i]) : nullptr; };
+    const kernels::AttentionInputs<T> in = call.inputs<T>(q, k, v);
+    const kernels::AttentionRun<T> run{y.output.data<T>(),
+                                       reinterpret_cast<const kernels::SoftmaxRow<T>*>(y.rows.data<T>()),
+                                       view<T>(dy, dy.shape())};
+    kernels::AttentionGradients<T> out{.dq = room(0),
+                                       .dk = room(1),
+                                       .dv = room(2),
+                                       .dbias = room(3),
+                                       .drelative = room(4),
+                                       .dsinks = room(5)};
+    if (out.dq || out.dk || out.dv || out.drelative || out.dsinks) {
+      const Tensor space = empty({kernels::attention_backward_space(call.sizes)}, q.dtype());
+      kernels::attention_backward(in, run, out, detail::fresh_data<T>(space));
+    }
+    if (out.dbias) {
+      out.bias_shape = bias_shape(needs.shape(3));
+      kernels::attention_bias_backward(in, run, out);
+    }
+  });
+  return {d[0], d[1], d[2], d[3], d[4], d[5]};
+}
+
+// An option among the op's inputs, where there may be none.
+Tensor or_nothing(const Tensor& x, Dtype dtype) { return x.defined() ? x : empty({0}, dtype); }
+
+}  // namespace
+
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
-  return composed::attention(q, k, v, options);
+  Call call{detail::check_attention(q, k, v, options), options, detail::scale_of(q, options),
+            detail::draw_dropout_key(options)};
+  if (options.relative.defined()) call.options.relative = contiguous(options.relative);
+  if (options.sinks.defined()) call.options.sinks = contiguous(options.sinks);
+  const Tensor bias = or_nothing(options.bias, q.dtype());
+  const Tensor relative = or_nothing(call.options.relative, q.dtype());
+  const Tensor sinks = or_nothing(call.options.sinks, q.dtype());
+  const auto [output, rows] = fused_value(call, q, k, v);
+
+  // The rule finds the tensors among what is saved.
+  const bool has_bias = options.bias.defined(), has_relative = options.relative.defined(),
+             has_sinks = options.sinks.defined();
+  call.options.bias = call.options.relative = call.options.sinks = Tensor();
+  return record(
+      "attention", output, {q, k, v, bias, relative, sinks}, {q, k, v, bias, relative, sinks, output, rows},
+      [call, has_bias, has_relative, has_sinks](const Saved& saved, const Tensor& dy,
+                                                const Needs& needs) -> Gradients {
+        Call again = call;
+        if (has_bias) again.options.bias = saved[3];
+        if (has_relative) again.options.relative = saved[4];
+        if (has_sinks) again.options.sinks = saved[5];
+        if (recording()) {
+          return detail::attention_gradients_in_ops(saved[0], saved[1], saved[2], again.options,
+                                                    call.dropout_key, dy, needs);
+        }
+        return fused_gradients(again, saved[0], saved[1], saved[2], {saved[6], saved[7]}, dy, needs);
+      });
 }
 
 }  // namespace fovea

@@ -52,10 +52,7 @@ class Visible {
     if (seen.size(1) != 1 && n_.group() != 1) {
       seen = any(seen.reshape({seen.size(0), n_.key_heads, n_.group(), seen.size(3)}), 2);
     }
-    return all(seen) ? x
-                     : where(seen.reshape({seen.size(0), seen.numel() / (seen.size(0) * seen.size(3)),
-                                           seen.size(3), 1}),
-                             x, 0.0);
+    return all(seen) ? x : where(seen.reshape({seen.size(0), seen.size(1), seen.size(3), 1}), x, 0.0);
   }
   // Queries, or rows for them (B, H, Tq, X), that see something.
   Tensor of_queries(const Tensor& x) const {
