@@ -61,8 +61,9 @@ void add_embedding_cases(Cases& cases) {
     };
     c.oracle = [](const Inputs& in) {
       const Tensor& table = in["table"];
+      const Indices ids = spread_ids({2, 3}, table.size(0));
       std::vector<double> values;
-      for (const std::int64_t id : spread_ids({2, 3}, table.size(0)).values()) {
+      for (const std::int64_t id : ids.values()) {
         for (std::int64_t channel = 0; channel < table.size(1); ++channel)
           values.push_back(id == 0 ? 0 : table.at({id, channel}));
       }

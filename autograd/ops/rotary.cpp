@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "autograd/ops/rows.h"
@@ -44,13 +44,14 @@ std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryO
   return table;
 }
 
-// Turns the first r channels of a row; `step` is 1 or, between the firsts of adjacent pairs, 2.
+// Turns the first r channels of a row. `step` leads from pair to pair, `apart` from a pair's first to its
+// second.
 template <class T>
 void turn_row(const T* x, const CosSin* rotation, std::int64_t r, Pairing pairing, double direction, T* y) {
   const std::int64_t step = pairing == Pairing::halves ? 1 : 2;
   const std::int64_t apart = pairing == Pairing::halves ? r / 2 : 1;
   for (std::int64_t i = 0; i < r / 2; ++i) {
-    const double a = static_cast<double>(x[i * step]), b = static_cast<double>(x[i * step + apart]);
+    const auto a = static_cast<double>(x[i * step]), b = static_cast<double>(x[i * step + apart]);
     const double cos = rotation[i].cos, sin = direction * rotation[i].sin;
     y[i * step] = static_cast<T>(a * cos - b * sin);
     y[i * step + apart] = static_cast<T>(a * sin + b * cos);
