@@ -17,8 +17,12 @@ void add_matmul_cases(Cases& cases);
 void add_embedding_cases(Cases& cases);
 void add_softmax_cases(Cases& cases);
 void add_cross_entropy_cases(Cases& cases);
+void add_losses_cases(Cases& cases);
 void add_layer_norm_cases(Cases& cases);
+void add_rms_norm_cases(Cases& cases);
+void add_rotary_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
+void add_dropout_cases(Cases& cases);
 
 namespace {
 
@@ -33,7 +37,9 @@ constexpr Family families[] = {
     {"reduce", add_reduce_cases},           {"shape", add_shape_cases},
     {"matmul", add_matmul_cases},           {"embedding", add_embedding_cases},
     {"softmax", add_softmax_cases},         {"cross_entropy", add_cross_entropy_cases},
-    {"layer_norm", add_layer_norm_cases},   {"attention", add_attention_cases},
+    {"losses", add_losses_cases},           {"layer_norm", add_layer_norm_cases},
+    {"rms_norm", add_rms_norm_cases},       {"rotary", add_rotary_cases},
+    {"attention", add_attention_cases},     {"dropout", add_dropout_cases},
 };
 
 }  // namespace

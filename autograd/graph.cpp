@@ -13,6 +13,7 @@ namespace {
 
 thread_local bool recording_on = true;
 thread_local bool anomaly_on = false;
+thread_local const std::vector<Tensor>* recorded_later = nullptr;
 
 std::uint64_t next_sequence() {
   static std::atomic<std::uint64_t> counter{1};
@@ -96,6 +97,21 @@ Ref<Node> make_leaf(const TensorImpl& value) {
 
 bool set_recording(bool on) { return std::exchange(recording_on, on); }
 bool set_watching(bool on) { return std::exchange(anomaly_on, on); }
+const std::vector<Tensor>* set_recorded_later(const std::vector<Tensor>* inputs) {
+  return std::exchange(recorded_later, inputs);
+}
+
+void check_recorded_later(const char* op, const std::vector<Tensor>& inputs, const Tensor& x) {
+  const TensorImpl& impl = impl_of(x);
+  const auto is_x = [&](const Tensor& input) {
+    return input.impl()->node == impl.node && input.impl()->output == impl.output;
+  };
+  if (!impl.node || std::ranges::any_of(inputs, is_x)) return;
+  fail<GraphError>(
+      "[checkpoint] '{}' uses a tensor of shape {} that requires a gradient and is not an input of the "
+      "checkpoint, so its gradient would be lost: pass it as an input, or the layer it belongs to",
+      op, to_string(impl.shape));
+}
 
 bool needs_recording(TensorRefs inputs) {
   if (!recording_on) return false;
@@ -104,6 +120,10 @@ bool needs_recording(TensorRefs inputs) {
 
 void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved, Order order,
                  Rule rule) {
+  if (recorded_later) {
+    for (const Tensor& input : inputs) check_recorded_later(name, *recorded_later, input);
+    return;
+  }
   Ref<Node> node(new Node);
   node->name = name;
   node->order = order;

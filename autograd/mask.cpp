@@ -22,14 +22,14 @@ Bool table(std::int64_t batch, std::int64_t queries, std::int64_t keys, Test tes
 
 Mask Mask::causal() {
   Mask mask;
-  mask.causal_ = true;
+  mask.parts_.causal = true;
   return mask;
 }
 
 Mask Mask::window(std::int64_t n) {
   if (n < 1) fail<ValueError>("[mask] a window of {} keys shows nothing: at least 1 is needed", n);
   Mask mask;
-  mask.window_ = n;
+  mask.parts_.window = n;
   return mask;
 }
 
@@ -43,7 +43,7 @@ Mask Mask::lengths(const Indices& lengths) {
       fail<ValueError>("[mask] the length of sequence {} is {}: it can't be negative", b, lengths[b]);
   }
   Mask mask;
-  mask.lengths_ = lengths;
+  mask.parts_.lengths = lengths;
   return mask;
 }
 
@@ -52,7 +52,7 @@ Mask Mask::keep(const Bool& seen) {
     fail<ShapeError>("[mask] shape {} has more axes than (B, H, Tq, Tk)", to_string(seen.shape()));
   }
   Mask mask;
-  mask.seen_ = seen;
+  mask.parts_.seen = seen;
   return mask;
 }
 
@@ -60,48 +60,53 @@ Mask Mask::drop(const Bool& hidden) { return keep(!hidden); }
 
 Mask operator&(const Mask& a, const Mask& b) {
   Mask both = a;
-  both.causal_ = a.causal_ || b.causal_;
-  if (b.window_) both.window_ = std::min(*b.window_, a.window_.value_or(*b.window_));
-  if (b.lengths_) {
-    if (a.lengths_ && a.lengths_->shape() != b.lengths_->shape()) {
-      fail<ShapeError>("[mask] lengths of {} and {} sequences can't be joined", a.lengths_->numel(),
-                       b.lengths_->numel());
+  both.parts_.causal = a.parts_.causal || b.parts_.causal;
+  if (b.parts_.window)
+    both.parts_.window = std::min(*b.parts_.window, a.parts_.window.value_or(*b.parts_.window));
+  if (b.parts_.lengths) {
+    if (a.parts_.lengths && a.parts_.lengths->shape() != b.parts_.lengths->shape()) {
+      fail<ShapeError>("[mask] lengths of {} and {} sequences can't be joined", a.parts_.lengths->numel(),
+                       b.parts_.lengths->numel());
     }
-    both.lengths_ = Indices(b.lengths_->shape(), [&](std::int64_t* out) {
-      for (std::int64_t i = 0; i < b.lengths_->numel(); ++i) {
-        out[i] = a.lengths_ ? std::min((*a.lengths_)[i], (*b.lengths_)[i]) : (*b.lengths_)[i];
+    both.parts_.lengths = Indices(b.parts_.lengths->shape(), [&](std::int64_t* out) {
+      for (std::int64_t i = 0; i < b.parts_.lengths->numel(); ++i) {
+        out[i] = a.parts_.lengths ? std::min((*a.parts_.lengths)[i], (*b.parts_.lengths)[i])
+                                  : (*b.parts_.lengths)[i];
       }
     });
   }
-  if (b.seen_) both.seen_ = a.seen_ ? *a.seen_ & *b.seen_ : *b.seen_;
+  if (b.parts_.seen) both.parts_.seen = a.parts_.seen ? *a.parts_.seen & *b.parts_.seen : *b.parts_.seen;
   return both;
+}
+
+void Mask::check(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys) const {
+  if (parts_.lengths && parts_.lengths->numel() != batch) {
+    fail<ShapeError>("[mask] lengths for {} sequences, the batch has {}", parts_.lengths->numel(), batch);
+  }
+  if (!parts_.seen) return;
+  const Shape full{batch, heads, queries, keys};
+  if (broadcast_shapes("mask", parts_.seen->shape(), full) != full) {
+    fail<ShapeError>("[mask] shape {} does not broadcast to (B, H, Tq, Tk) = {}",
+                     to_string(parts_.seen->shape()), to_string(full));
+  }
 }
 
 Bool Mask::materialize(std::int64_t batch, std::int64_t heads, std::int64_t queries,
                        std::int64_t keys) const {
+  check(batch, heads, queries, keys);
   const std::int64_t shift = keys - queries;
   Bool kept = table(1, 1, 1, [](std::int64_t, std::int64_t) { return true; });
-  if (causal_ || window_) {
+  if (parts_.causal || parts_.window) {
     kept = table(1, queries, keys, [&](std::int64_t query, std::int64_t key) {
       const std::int64_t ahead = key - query - shift;
-      return (!causal_ || ahead <= 0) && (!window_ || std::abs(ahead) < *window_);
+      return (!parts_.causal || ahead <= 0) && (!parts_.window || std::abs(ahead) < *parts_.window);
     });
   }
-  if (lengths_) {
-    if (lengths_->numel() != batch) {
-      fail<ShapeError>("[mask] lengths for {} sequences, the batch has {}", lengths_->numel(), batch);
-    }
-    kept =
-        kept & table(batch, 1, keys, [&](std::int64_t b, std::int64_t key) { return key < (*lengths_)[b]; });
+  if (parts_.lengths) {
+    kept = kept & table(batch, 1, keys,
+                        [&](std::int64_t b, std::int64_t key) { return key < (*parts_.lengths)[b]; });
   }
-  if (seen_) {
-    const Shape full{batch, heads, queries, keys};
-    if (broadcast_shapes("mask", seen_->shape(), full) != full) {
-      fail<ShapeError>("[mask] shape {} does not broadcast to (B, H, Tq, Tk) = {}", to_string(seen_->shape()),
-                       to_string(full));
-    }
-    kept = kept & *seen_;
-  }
+  if (parts_.seen) kept = kept & *parts_.seen;
   return kept;
 }
 

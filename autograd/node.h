@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "autograd/pool.h"
 #include "autograd/tensor_impl.h"
@@ -51,6 +52,12 @@ struct Node {
 
 /// The node of a leaf with that value and slot.
 Ref<Node> make_leaf(const TensorImpl& value);
+
+/// While it is set, ops on this thread are not recorded, since they will be run again (`checkpoint`): one
+/// that would be may have only these tensors as inputs that need a gradient. Returns what was set before.
+const std::vector<Tensor>* set_recorded_later(const std::vector<Tensor>* inputs);
+/// Throws GraphError, naming `op`, if x needs a gradient and is not one of them.
+void check_recorded_later(const char* op, const std::vector<Tensor>& inputs, const Tensor& x);
 
 /// Sets whether ops on this thread record, or check their values for Anomaly; returns what it was.
 bool set_recording(bool on);

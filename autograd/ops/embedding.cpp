@@ -42,9 +42,10 @@ void sum_rows(const T* rows, std::int64_t channels, std::span<const std::int64_t
   });
 }
 
-// The transpose of a lookup: row v of the result is the sum of the rows whose id is v. Each is summed by one
-// thread in the order of positions, so the bits do not depend on how many there are.
-Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary) {
+// The transpose of a lookup: row v of the result is the sum of the rows whose id is v, and 0 for the padding.
+// Each is summed by one thread in the order of positions, so the bits do not depend on how many there are.
+Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary,
+               const EmbeddingOptions& options) {
   const std::int64_t channels = rows.shape().back();
   const Tensor table = empty({vocabulary, channels}, rows.dtype());
   const PositionsById groups(ids, vocabulary);
@@ -53,13 +54,15 @@ Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary) 
     T* to = detail::fresh_data<T>(table);
     kernels::for_each_row(vocabulary, channels, [&](std::int64_t v) {
       const std::int64_t* start = groups.starts.data() + v;
+      if (v == options.padding) return (void)std::fill_n(to + v * channels, channels, T(0));
       sum_rows(from, channels, {groups.positions.data() + start[0], groups.positions.data() + start[1]},
                to + v * channels);
     });
   });
-  return record(
-      "embedding_gradient", table, {rows}, {},
-      [ids](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {embedding(dy, ids)}; });
+  return record("embedding_gradient", table, {rows}, {},
+                [ids, options](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {embedding(dy, ids, options)};
+                });
 }
 
 template <class T>
@@ -74,7 +77,7 @@ void look_up(const T* table, const Strides& strides, std::int64_t id, std::int64
 
 }  // namespace
 
-Tensor embedding(const Tensor& table, const Indices& ids) {
+Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions& options) {
   if (table.rank() != 2) {
     fail<ShapeError>("[embedding] the table must be a matrix (V, C): its shape is {}",
                      to_string(table.shape()));
@@ -82,6 +85,10 @@ Tensor embedding(const Tensor& table, const Indices& ids) {
   const std::int64_t vocabulary = table.shape()[0];
   const std::int64_t channels = table.shape()[1];
   detail::count_ids("embedding", "id", ids, vocabulary);
+  if (options.padding && (*options.padding < 0 || *options.padding >= vocabulary)) {
+    fail<IndexError>("[embedding] the padding id {} is outside the vocabulary of {}", *options.padding,
+                     vocabulary);
+  }
   Shape shape = ids.shape();
   shape.push_back(channels);
   const Tensor y = empty(shape, table.dtype());
@@ -89,12 +96,13 @@ Tensor embedding(const Tensor& table, const Indices& ids) {
     const T* from = table.data<T>();
     T* to = detail::fresh_data<T>(y);
     kernels::for_each_row(ids.numel(), channels, [&](std::int64_t i) {
+      if (ids[i] == options.padding) return (void)std::fill_n(to + i * channels, channels, T(0));
       look_up(from, table.strides(), ids[i], channels, to + i * channels);
     });
   });
   return record("embedding", y, {table}, {},
-                [ids, vocabulary](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
-                  return {scatter(dy, ids, vocabulary)};
+                [ids, vocabulary, options](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {scatter(dy, ids, vocabulary, options)};
                 });
 }
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <vector>
 
 #include "autograd/cases.h"
@@ -52,6 +53,35 @@ void add_embedding_cases(Cases& cases) {
                             [](const Inputs&) { return embedding(zeros({7}), Indices{0}); });
     });
   }
+  cases.add("embedding, with padding", [](Case& c) {
+    c.input("table", {7, 3});
+    c.not_empty = {7};
+    c.value = [](const Inputs& in) {
+      return embedding(in["table"], spread_ids({2, 3}, in["table"].size(0)), {.padding = 0});
+    };
+    c.oracle = [](const Inputs& in) {
+      const Tensor& table = in["table"];
+      const Indices ids = spread_ids({2, 3}, table.size(0));
+      std::vector<double> values;
+      for (const std::int64_t id : ids.values()) {
+        for (std::int64_t channel = 0; channel < table.size(1); ++channel)
+          values.push_back(id == 0 ? 0 : table.at({id, channel}));
+      }
+      return from_values(values, {2, 3, table.size(1)}, f64);
+    };
+    c.special({.name = "NaN in the padding's row",
+               .inputs = {{"table", tensor({{1, 2}, {std::nan(""), std::nan("")}, {3, 4}}, f64)}},
+               .value = {0, 0, 3, 4, 0, 0, 1, 2},
+               .cotangent = {3, 5, 7, 11, 13, 17, 19, 23},
+               .gradients = {{"table", {19, 23, 0, 0, 7, 11}}},
+               .of = [](const Inputs& in) {
+                 return embedding(in["table"], {1, 2, 1, 0}, {.padding = 1});
+               }});
+    c.refuses<IndexError>("a padding id beyond the vocabulary", "[embedding] the padding id 3",
+                          [](const Inputs&) {
+                            return embedding(zeros({3, 5}), {0}, {.padding = 3});
+                          });
+  });
 }
 
 }  // namespace fovea

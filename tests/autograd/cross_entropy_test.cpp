@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "fovea/autograd/graph.h"
+#include "fovea/autograd/memory.h"
 #include "fovea/autograd/ops.h"
 #include "fovea/autograd/rng.h"
 #include "fovea/error.h"
@@ -98,4 +99,67 @@ TEST_CASE("cross_entropy's gradient is (p - onehot) / count") {
       CHECK(logits.grad().at({i, j}) == Approx(i == 1 ? 0 : (p.at({i, j}) - hit) / 2).margin(1e-7));
     }
   }
+}
+
+TEST_CASE("ignored targets are as if their rows were not there, with every option") {
+  const Reduction reduction = GENERATE(Reduction::mean, Reduction::sum);
+  Rng rng(7);
+  Tensor all = randn({7, 5}, rng, f64);
+  all.set_requires_grad();
+  const Tensor kept = concat({slice(all, 0, 0, 2), slice(all, 0, 3, 6)}, 0);
+  CrossEntropyOptions options{.reduction = reduction,
+                              .label_smoothing = 0.1,
+                              .class_weights = tensor({0.5, 2, 3, 0, 0.25}, f64),
+                              .z_loss = 0.01};
+  const CrossEntropy without = cross_entropy(kept, {4, 2, 3, 1, 2}, options);
+  options.ignore_index = -100;
+  const CrossEntropy with = cross_entropy(all, {4, 2, -100, 3, 1, 2, -100}, options);
+  CHECK(with.loss.item() == without.loss.item());
+  CHECK(with.count == 5);
+  CHECK(with.divisor == 0.25 + 3 + 0 + 2 + 3);
+  CHECK(without.divisor == with.divisor);
+  CHECK(grad({with.loss}, {all})[0].to_vector() == grad({without.loss}, {all})[0].to_vector());
+}
+
+TEST_CASE("class weights of one common size change the sum and not the mean") {
+  Rng rng(7);
+  const Tensor logits = randn({3, 5}, rng, f64);
+  const auto with = [&](Reduction reduction, double weight) {
+    return cross_entropy(logits, {4, 0, 2},
+                         {.reduction = reduction,
+                          .label_smoothing = 0.1,
+                          .class_weights = full({5}, weight, f64),
+                          .z_loss = 0.01})
+        .loss.item();
+  };
+  CHECK(with(Reduction::mean, 3) == Approx(with(Reduction::mean, 1)));
+  CHECK(with(Reduction::sum, 3) == Approx(3 * with(Reduction::sum, 1)));
+}
+
+// PyTorch 1.13: cross_entropy(x, t, weight=w, ignore_index=1, label_smoothing=0.2, reduction=...).
+TEST_CASE("smoothing, weights and ignored targets together are PyTorch's") {
+  Tensor logits = tensor({{0.5, -1, 2}, {1, 0, -0.25}, {-2, 1.5, 0.75}}, f64);
+  logits.set_requires_grad();
+  CrossEntropyOptions options{
+      .ignore_index = 1, .label_smoothing = 0.2, .class_weights = tensor({0.5, 2, 1.5}, f64)};
+  const Tensor loss = cross_entropy(logits, {0, 1, 2}, options).loss;
+  CHECK(loss.item() == Approx(1.449863921338821).epsilon(1e-12));
+  const Values gradient = grad({loss}, {logits})[0].to_vector();
+  const Values expected{-0.1582365359533211,   -0.05362914224310418, 0.21186567819642527, 0.0, 0.0, 0.0,
+                        -0.001928692920552235, 0.42138799489125445,  -0.4194593019707023};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(gradient[i] == Approx(expected[i]).margin(1e-12));
+}
+
+TEST_CASE("the loss of a large vocabulary holds no probabilities beside its gradient") {
+  Rng rng(7);
+  Tensor logits = randn({13, 50'021}, rng);
+  logits.set_requires_grad();
+  const Indices targets = argmax(logits);
+  const std::int64_t bytes = logits.numel() * std::int64_t{sizeof(float)};
+  const std::int64_t before = memory().live_bytes;
+  reset_peak_memory();
+  const Tensor loss = cross_entropy(logits, targets).loss;
+  CHECK(memory().peak_bytes - before < bytes / 2);
+  backward(loss);
+  CHECK(memory().peak_bytes - before < bytes * 3 / 2);
 }

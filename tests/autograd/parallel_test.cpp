@@ -102,6 +102,10 @@ TEST_CASE("fused ops give the same bits for any number of threads") {
                                  {503, 307}, {307});
   same_for_any_number_of_threads([](const Tensor& x, const Tensor& w) { return layer_norm(x, w, w); },
                                  {503, 307}, {307});
+  same_for_any_number_of_threads([](const Tensor& x, const Tensor& w) { return rms_norm(x, w); }, {503, 307},
+                                 {307});
+  same_for_any_number_of_threads(
+      [](const Tensor& x, const Tensor& w) { return rotary(x * w, {.offset = 11}); }, {503, 308}, {308});
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < 5003; ++i) ids.push_back(i * i % 307);
   const Indices indices({5003}, ids);
@@ -110,6 +114,14 @@ TEST_CASE("fused ops give the same bits for any number of threads") {
   same_for_any_number_of_threads(
       [&](const Tensor& x, const Tensor& w) {
         return cross_entropy(x * w, indices, {.ignore_index = 4}).loss;
+      },
+      {5003, 307}, {307});
+  same_for_any_number_of_threads(
+      [&](const Tensor& x, const Tensor& w) {
+        const Tensor weights = arange(307, x.dtype());
+        return cross_entropy(x * w, indices,
+                             {.label_smoothing = 0.1, .class_weights = weights, .z_loss = 1e-3})
+            .loss;
       },
       {5003, 307}, {307});
   same_for_any_number_of_threads(

@@ -14,6 +14,9 @@ FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& target
                                      const CrossEntropyOptions& options = {});
 FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {},
                             double eps = 1e-5);
+FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps = 1e-5);
+FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionOptions& options = {});
 FOVEA_API Tensor silu(const Tensor& x);
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 

@@ -16,6 +16,10 @@ enum class Kernel {
   cross_entropy_backward,
   layer_norm,
   layer_norm_backward,
+  rms_norm,
+  rms_norm_backward,
+  attention,
+  attention_backward,
 };
 
 /// How often a kernel has run since the program started, over all threads.

@@ -33,17 +33,28 @@ class FOVEA_API Mask {
   /// Seen by both.
   FOVEA_API friend Mask operator&(const Mask& a, const Mask& b);
 
-  bool keeps_everything() const { return !causal_ && !window_ && !lengths_ && !seen_; }
+  bool keeps_everything() const {
+    return !parts_.causal && !parts_.window && !parts_.lengths && !parts_.seen;
+  }
+
+  /// Throws: ShapeError if the mask does not fit these sizes.
+  void check(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys) const;
 
   /// The mask for given sizes, with axes of size 1 where it repeats. Throws: ShapeError if it does not fit.
   /// Shapes: -> broadcastable to (B, H, Tq, Tk), of rank 4.
   Bool materialize(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys) const;
 
+  /// What the mask is joined from, for kernels that read it in place.
+  struct Parts {
+    bool causal = false;
+    std::optional<std::int64_t> window;
+    std::optional<Indices> lengths;
+    std::optional<Bool> seen;
+  };
+  const Parts& parts() const { return parts_; }
+
  private:
-  bool causal_ = false;
-  std::optional<std::int64_t> window_;
-  std::optional<Indices> lengths_;
-  std::optional<Bool> seen_;
+  Parts parts_;
 };
 
 }  // namespace fovea

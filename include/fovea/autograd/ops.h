@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/attention.h"
 #include "fovea/autograd/dense.h"
-#include "fovea/autograd/mask.h"
 #include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
 
@@ -109,6 +109,17 @@ struct GeluOptions {
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
+// --- Regularisation
+// -----------------------------------------------------------------------------------------
+
+/// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
+/// et al. 2014). Outside a `Training` scope, x itself.
+///
+/// Which elements stay depends on one draw from the scope's generator and on their position: a scope opened
+/// from the same state drops the same, on any machine and any number of threads.
+/// Throws: ValueError if p is not in [0, 1].
+FOVEA_API Tensor dropout(const Tensor& x, double p);
+
 // --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis
 // ------------------------
 
@@ -175,9 +186,12 @@ FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
 // --- Lookup
 // -------------------------------------------------------------------------------------------------
 
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding = {};  ///< this id stands for nothing: zeros, in value and in gradient
+};
 /// Rows of a table. Shapes: table (V, C), ids (...) -> (..., C).
 /// Throws: IndexError naming the position and value of an id outside [0, V).
-FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids);
+FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions& options = {});
 
 // --- Softmax and what is built on it
 // ------------------------------------------------------------------------
@@ -196,18 +210,49 @@ enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
   std::optional<std::int64_t> ignore_index = {};  ///< targets of this value count for nothing
-  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets divided by their number
+  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets over `divisor`
+  double label_smoothing = 0;  ///< eps in [0, 1]: the share of the target that all classes have in common
+  Tensor class_weights = {};   ///< w (V,), not below 0, of the dtype of the logits; they get no gradient
+  double z_loss = 0;           ///< z >= 0: how much logsumexp^2 is held against a row
 };
 struct CrossEntropy {
   Tensor loss;             ///< () in nats; the shape of the targets if there is no reduction, 0 where ignored
   std::int64_t count = 0;  ///< how many targets were kept; if none, the loss and its gradient are 0
+  double divisor = 0;      ///< the sum of the kept targets' weights: `count`, without class weights
 };
-/// -log softmax(logits)[target], averaged over the targets that are kept.
+/// How badly logits x predict their targets, averaged over those that are kept. For a row with target t:
+///
+///   (1 - eps) w_t (-log p_t) + eps / V sum_c w_c (-log p_c) + z w_t logsumexp(x)^2,  p = softmax(x).
+///
+/// The mean divides the sum of these by the sum of the w_t, and is 0 where that is 0. The first two terms are
+/// PyTorch's; smoothing is from Szegedy et al. 2016. The third (de Brebisson & Vincent 2016; PaLM's has
+/// z = 1e-4) keeps logits from drifting; it is weighted like its row, so that weights of one common size
+/// change nothing. Where p_c = 0 and its factor is not, the loss is infinite.
 ///
 /// Shapes: logits (..., V), targets (...).
-/// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value.
+/// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value;
+/// ValueError for an eps, z or weight outside its range; GraphError for weights that require a gradient.
 FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& targets,
                                      const CrossEntropyOptions& options = {});
+
+struct BinaryCrossEntropyOptions {
+  Tensor pos_weight = {};  ///< p, broadcast to the logits: what a positive counts more than a negative
+  Reduction reduction = Reduction::mean;
+};
+/// The loss of independent yes-or-no predictions: -p y log s - (1 - y) log(1 - s), with s = sigmoid(logits),
+/// computed from the logits so that it neither overflows nor cancels. Targets may be anything in [0, 1].
+///
+/// Shapes: logits and targets (...) -> (), or (...) without a reduction. The mean of nothing is 0.
+/// Throws: ShapeError where shapes differ: they are not broadcast.
+FOVEA_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets,
+                                                  const BinaryCrossEntropyOptions& options = {});
+
+/// (prediction - target)^2, averaged over all elements. The mean of nothing is 0.
+///
+/// Shapes: prediction and target (...) -> (), or (...) without a reduction.
+/// Throws: ShapeError where shapes differ: they are not broadcast.
+FOVEA_API Tensor mean_squared_error(const Tensor& prediction, const Tensor& target,
+                                    Reduction reduction = Reduction::mean);
 
 /// y = (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance biased (Ba et al.
 /// 2016).
@@ -216,28 +261,39 @@ FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& target
 FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {},
                             double eps = 1e-5);
 
-struct AttentionOptions {
-  Mask mask = {};
-  std::optional<double> scale = {};  ///< of the scores; 1/sqrt(D) by default, D the size of a head
-};
-struct Attention {
-  Tensor output;   ///< (B, H, Tq, D)
-  Tensor weights;  ///< (B, H, Tq, Tk): rows sum to 1, or are 0 where the mask hides everything
-};
-/// Scaled dot-product attention: softmax(q k^T scale, masked) v (Vaswani et al. 2017, eq. 1).
+/// y = x / sqrt(mean(x^2) + eps) * gain over the last axis: layer norm that does not center (Zhang & Sennrich
+/// 2019).
 ///
-/// NaN or infinity in keys and values that no query may see has no influence on any value or gradient.
-/// Shapes: q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv).
-FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const AttentionOptions& options = {});
-FOVEA_API Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
-                                           const AttentionOptions& options = {});
+/// Shapes: x (..., C), gain (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
+FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps = 1e-5);
 
-/// One head of self-attention, as the essay writes it:
-///   Q = x Wq, K = x Wk, V = x Wv, A = softmax(Q K^T / sqrt(D), masked), y = A V Wo.
+/// Which two channels of a head rotary embeddings turn together: i and i + R/2, as GPT-NeoX and Hugging
+/// Face's Llama have it, or 2i and 2i + 1, as the paper, GPT-J and Meta's Llama have it. Weights trained with
+/// one need `convert_pairing` for the other.
+enum class Pairing { halves, adjacent };
+
+struct RotaryOptions {
+  Pairing pairing = Pairing::halves;
+  double base = 10000;
+  std::int64_t offset = 0;  ///< the position of the first of the T: how many a cache holds already
+  std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels turn; all by default
+};
+/// Rotary position embedding (Su et al. 2021): at position t, pair i of the channels (a, b) is turned by the
+/// angle t base^(-2i/R):
+///   (a, b) -> (a cos - b sin, a sin + b cos).
+/// The product of a query and a key that were both turned depends on the difference of their positions only.
+/// Angles are computed in f64.
 ///
-/// Shapes: x (B, T, C) or (T, C); Wq, Wk, Wv (C, D); Wo (D, C) -> output as x, weights (B, T, T) or (T, T).
-FOVEA_API Attention self_attention(const Tensor& x, const Tensor& Wq, const Tensor& Wk, const Tensor& Wv,
-                                   const Tensor& Wo, const Mask& mask = Mask::causal());
+/// Shapes: x (..., T, D) -> the same.
+/// Throws: ShapeError if R is odd or above D; ValueError if the base is not above 0.
+FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
+
+/// Weights that make queries or keys, with the channels of every head reordered from one pairing to the
+/// other: with both Wq and Wk converted, scores stay what they were.
+///
+/// Shapes: W (..., H D), as of a Linear's W or b, where R channels of D turn (all by default) -> the same.
+/// Throws: ShapeError if `heads` does not divide the last axis, or R is odd or above D.
+FOVEA_API Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
+                                 std::optional<std::int64_t> dimensions = {});
 
 }  // namespace fovea

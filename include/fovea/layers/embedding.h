@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "fovea/autograd/dense.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/autograd/rng.h"
 #include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
@@ -12,14 +14,22 @@ namespace fovea {
 
 /// A learned vector for each id of a vocabulary. At first its elements are draws from N(0, 1).
 ///
+/// With a padding id, that id gives zeros whatever stands in its row. The row starts as zeros, and its
+/// gradient is exactly 0, by way of `as_output` too, so optimizers leave it there.
+///
 /// Shapes: ids (...) -> (..., C).
 /// Throws: ValueError if a size is below 1; IndexError naming the position and value of an id outside [0, V).
 struct FOVEA_API Embedding {
   Tensor table;  ///< (V, C)
+  std::optional<std::int64_t> padding;
 
-  Embedding(std::int64_t vocabulary, std::int64_t d_model, Rng& rng);
+  Embedding(std::int64_t vocabulary, std::int64_t d_model, Rng& rng, const EmbeddingOptions& options = {});
 
   Tensor operator()(const Indices& ids) const;
+
+  /// The same table as an output layer, tied to the input (Press & Wolf 2017): logits = x table^T. The logit
+  /// of the padding id is 0. Shapes: x (..., C) -> (..., V).
+  Tensor as_output(const Tensor& x) const;
 
   static void visit(const Embedding& self, Visitor& v) { v("table", self.table); }
 };

@@ -1,0 +1,60 @@
+#include "autograd/ops/dropout.h"
+
+#include "autograd/kernels/dropout.h"
+#include "autograd/ops/rows.h"
+#include "fovea/autograd/graph.h"
+#include "fovea/autograd/training.h"
+
+namespace fovea {
+namespace {
+
+using kernels::Block;
+using kernels::DropoutMask;
+
+// What is dropped is 0, be it NaN.
+template <class T>
+void drop_in_row(const DropoutMask& mask, std::int64_t row, const T* x, T* y, std::int64_t n) {
+  DropoutMask::Factors<T> factors;
+  kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+    const std::int64_t within = i % DropoutMask::group_size;
+    if (within == 0) factors = mask.factors<T>(row, i / DropoutMask::group_size);
+    const Block<T>& factor = factors[static_cast<std::size_t>(within / kernels::block_size)];
+    const Block<T> in = kernels::load_part(x + i, count);
+    Block<T> out;
+    kernels::for_each_lane([&](int lane) { out[lane] = factor[lane] == 0 ? T(0) : in[lane] * factor[lane]; });
+    kernels::store_part(out, y + i, count);
+  });
+}
+
+}  // namespace
+
+void detail::check_dropout(const char* op, double p) {
+  if (p >= 0 && p <= 1) return;
+  fail<ValueError>("[{}] dropout of {}: it is a probability, from 0 (keep all) to 1 (drop all)", op, p);
+}
+
+Tensor detail::dropout_rows(const Tensor& x, double p, std::uint64_t key) {
+  const Tensor y = empty(x.shape(), x.dtype());
+  const Rows rows(x.shape());
+  const DropoutMask mask(key, p, rows.length);
+  dispatch(x.dtype(), [&, flat = row_major(x)]<class T>() {
+    const T* from = flat.template data<T>();
+    T* to = fresh_data<T>(y);
+    kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
+      drop_in_row(mask, row, from + row * n, to + row * n, n);
+    });
+  });
+  return record("dropout", y, {x}, {}, [p, key](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+    return {dropout_rows(dy, p, key)};
+  });
+}
+
+Tensor dropout(const Tensor& x, double p) {
+  detail::check_dropout("dropout", p);
+  if (!training() || p == 0) return x;
+  // As one row: short ones would leave most of their draws unused.
+  const Tensor row = detail::dropout_rows(reshape(x, {1, -1}), p, detail::draw_key());
+  return reshape(row, x.shape());
+}
+
+}  // namespace fovea

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "autograd/ops/rows.h"
+
+// What layer norm and RMS norm share: rows that are centered (or not), scaled, and given a gain. Where a row
+// is not centered its mean counts as 0.
+namespace fovea::detail {
+
+// In double: the mean of f32 values around 40,000, rounded to f32, is off by more than they may vary.
+struct RowStatistics {
+  double mean;
+  double rstd;  // 1 / sqrt(mean of squares + eps)
+};
+
+enum class Centered { no, yes };
+
+template <class T>
+Block<double> centered(const T* x, kernels::Whole whole, double mean) {
+  return kernels::cast<double>(kernels::load_part(x, whole)) - mean;
+}
+// At the end of a row, and 0 beyond it.
+template <class T>
+Block<double> centered(const T* x, std::int64_t count, double mean) {
+  const Block<double> block = kernels::cast<double>(kernels::load_part(x, count)) - mean;
+  Block<double> result;
+  kernels::for_each_lane([&](int i) { result[i] = i < static_cast<int>(count) ? block[i] : 0.0; });
+  return result;
+}
+
+template <class T, class Count>
+Block<T> normalized(const T* x, Count count, const RowStatistics& row) {
+  const Block<double> y = centered(x, count, row.mean) * row.rstd;
+  return kernels::cast<T>(y);
+}
+
+template <Centered center, class T>
+RowStatistics statistics_of(const T* x, std::int64_t n, double eps) {
+  double mean = 0;
+  if constexpr (center == Centered::yes) {
+    Block<double> sum = Block<double>::Zero();
+    kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+      sum += kernels::cast<double>(kernels::load_part(x + i, count));
+    });
+    mean = sum.sum() / static_cast<double>(n);
+  }
+  Block<double> squares = Block<double>::Zero();
+  kernels::for_each_block(
+      n, [&](std::int64_t i, auto count) { squares += centered(x + i, count, mean).square(); });
+  return {mean, 1 / std::sqrt(squares.sum() / static_cast<double>(n) + eps)};
+}
+
+/// Fills `statistics` (rows, 2): means and rstds. Without a bias it is 0.
+template <Centered center>
+Tensor norm_value(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps,
+                  const Tensor& statistics) {
+  Tensor y = empty(x.shape(), x.dtype());
+  const Rows rows(x.shape());
+  auto* saved = reinterpret_cast<RowStatistics*>(fresh_data<double>(statistics));
+  const Tensor shifts = bias.defined() ? bias : zeros({rows.length}, x.dtype());
+  dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain),
+                       biases = row_major(shifts)]<class T>() {
+    const T* scale = gains.template data<T>();
+    const T* shift = biases.template data<T>();
+    kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
+      const T* in = flat.template data<T>() + row * n;
+      T* out = fresh_data<T>(y) + row * n;
+      saved[row] = statistics_of<center>(in, n, eps);
+      kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+        const Block<T> scaled = normalized(in + i, count, saved[row]) * kernels::load_part(scale + i, count);
+        kernels::store_part<T>(scaled + kernels::load_part(shift + i, count), out + i, count);
+      });
+    });
+  });
+  return y;
+}
+
+// With g = dy gain, y the normalized row and <> the average over it: dx = rstd (g - <g> - y <g y>), where <g>
+// comes from centering.
+template <Centered center, class T>
+void norm_row_backward(const T* x, const T* gain, const T* dy, const RowStatistics& row, std::int64_t n,
+                       T* dx) {
+  Block<double> sum_g = Block<double>::Zero(), sum_gy = Block<double>::Zero();
+  kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> g = kernels::load_part(dy + i, count) * kernels::load_part(gain + i, count);
+    const Block<T> gy = g * normalized(x + i, count, row);
+    if constexpr (center == Centered::yes) sum_g += kernels::cast<double>(g);
+    sum_gy += kernels::cast<double>(gy);
+  });
+  const T mean_g = static_cast<T>(sum_g.sum() / static_cast<double>(n));
+  const T mean_gy = static_cast<T>(sum_gy.sum() / static_cast<double>(n));
+  kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> g = kernels::load_part(dy + i, count) * kernels::load_part(gain + i, count);
+    const Block<T> y = normalized(x + i, count, row);
+    kernels::store_part<T>((g - mean_g - y * mean_gy) * static_cast<T>(row.rstd), dx + i, count);
+  });
+}
+
+template <Centered center>
+Tensor norm_dx(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy) {
+  Tensor dx = empty(x.shape(), x.dtype());
+  const Rows rows(x.shape());
+  const auto* saved = reinterpret_cast<const RowStatistics*>(statistics.data<double>());
+  dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain), upstream = row_major(dy)]<class T>() {
+    kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
+      norm_row_backward<center>(flat.template data<T>() + row * n, gains.template data<T>(),
+                                upstream.template data<T>() + row * n, saved[row], n,
+                                fresh_data<T>(dx) + row * n);
+    });
+  });
+  return dx;
+}
+
+// The sum of dy y over rows. They are taken in pieces of a size that depends on the shape alone, and the sums
+// of pieces are added in order.
+template <class T>
+void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& rows, T* dgain) {
+  const std::int64_t n = rows.length;
+  const std::int64_t piece = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
+  std::vector<double> sums(static_cast<std::size_t>((rows.count + piece - 1) / piece * n));
+  kernels::parallel_for(rows.count, piece, [&](std::int64_t begin, std::int64_t end) {
+    kernels::for_each_block(n, [&](std::int64_t i, auto count) {
+      Block<double> sum = Block<double>::Zero();
+      for (std::int64_t row = begin; row < end; ++row) {
+        const Block<T> y = normalized(x + row * n + i, count, saved[row]);
+        const Block<T> product = kernels::load_part(dy + row * n + i, count) * y;
+        sum += kernels::cast<double>(product);
+      }
+      kernels::store_part(sum, sums.data() + begin / piece * n + i, count);
+    });
+  });
+  for (std::int64_t i = 0; i < n; ++i) {
+    double total = 0;
+    for (std::int64_t at = i; at < std::ssize(sums); at += n) total += sums[static_cast<std::size_t>(at)];
+    dgain[i] = static_cast<T>(total);
+  }
+}
+
+inline Tensor norm_dgain(const Tensor& x, const Tensor& statistics, const Tensor& dy) {
+  const Rows rows(x.shape());
+  Tensor dgain = empty({rows.length}, x.dtype());
+  const auto* saved = reinterpret_cast<const RowStatistics*>(statistics.data<double>());
+  dispatch(x.dtype(), [&, flat = row_major(x), upstream = row_major(dy)]<class T>() {
+    sum_dgain(flat.template data<T>(), saved, upstream.template data<T>(), rows, fresh_data<T>(dgain));
+  });
+  return dgain;
+}
+
+inline void check_norm_eps(const char* op, double eps) {
+  if (eps >= 0) return;
+  fail<ValueError>("[{}] eps {}: it is added to a mean of squares, so it can't be negative", op, eps);
+}
+
+inline void check_norm_input(const char* op, const Tensor& x) {
+  if (x.rank() > 0 && x.shape().back() > 0) return;
+  fail<ShapeError>("[{}] x {} has no channels along its last axis", op, to_string(x.shape()));
+}
+
+/// Whether a gain or bias, if there is one, fits x.
+inline void check_norm_parameter(const char* op, const Tensor& x, const char* name, const Tensor& parameter) {
+  if (!parameter.defined()) return;
+  check_same_dtype(op, x, parameter);
+  if (parameter.shape() == Shape{x.shape().back()}) return;
+  fail<ShapeError>("[{}] {} has shape {}, but x {} needs ({},)", op, name, to_string(parameter.shape()),
+                   to_string(x.shape()), x.shape().back());
+}
+
+}  // namespace fovea::detail

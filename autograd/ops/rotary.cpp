@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "autograd/ops/rows.h"
+#include "fovea/autograd/graph.h"
+
+namespace fovea {
+
+using detail::row_major;
+
+namespace {
+
+// How many channels of d turn. Throws: ShapeError.
+std::int64_t turning(const char* op, std::int64_t d, std::optional<std::int64_t> dimensions) {
+  const std::int64_t r = dimensions.value_or(d);
+  if (r < 0 || r > d) {
+    fail<ShapeError>("[{}] {} channels should turn, but a head has {}", op, r, d);
+  }
+  if (r % 2 != 0) {
+    fail<ShapeError>("[{}] {} channels can't turn in pairs: make the number even", op, r);
+  }
+  return r;
+}
+
+struct CosSin {
+  double cos, sin;
+};
+
+// (T, R/2), in f64: at position 10,000 an f32 angle would be off by 1/2000.
+std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryOptions& options) {
+  const std::int64_t pairs = r / 2;
+  std::vector<double> rates;
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    rates.push_back(std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r)));
+  }
+  std::vector<CosSin> table(static_cast<std::size_t>(length * pairs));
+  kernels::for_each_row(length, 32 * pairs, [&](std::int64_t t) {
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const double angle = static_cast<double>(options.offset + t) * rates[static_cast<std::size_t>(i)];
+      table[static_cast<std::size_t>(t * pairs + i)] = {std::cos(angle), std::sin(angle)};
+    }
+  });
+  return table;
+}
+
+// Turns the first r channels of a row. `step` leads from pair to pair, `apart` from a pair's first to its
+// second.
+template <class T>
+void turn_row(const T* x, const CosSin* rotation, std::int64_t r, Pairing pairing, double direction, T* y) {
+  const std::int64_t step = pairing == Pairing::halves ? 1 : 2;
+  const std::int64_t apart = pairing == Pairing::halves ? r / 2 : 1;
+  for (std::int64_t i = 0; i < r / 2; ++i) {
+    const auto a = static_cast<double>(x[i * step]), b = static_cast<double>(x[i * step + apart]);
+    const double cos = rotation[i].cos, sin = direction * rotation[i].sin;
+    y[i * step] = static_cast<T>(a * cos - b * sin);
+    y[i * step + apart] = static_cast<T>(a * sin + b * cos);
+  }
+}
+
+// A rotation's transpose turns the other way, so its gradient is itself with the sign of the angle changed.
+Tensor turn(const Tensor& x, const RotaryOptions& options, std::int64_t r, double direction) {
+  const std::int64_t length = x.shape()[x.rank() - 2], d = x.shape().back();
+  const detail::Rows rows(x.shape());
+  const std::vector<CosSin> table = rotations(length, r, options);
+  Tensor y = empty(x.shape(), x.dtype());
+  dispatch(x.dtype(), [&, flat = row_major(x)]<class T>() {
+    kernels::for_each_row(rows.count, d, [&](std::int64_t row) {
+      const T* in = flat.template data<T>() + row * d;
+      T* out = detail::fresh_data<T>(y) + row * d;
+      turn_row(in, table.data() + row % length * (r / 2), r, options.pairing, direction, out);
+      std::copy(in + r, in + d, out + r);
+    });
+  });
+  return record("rotary", y, {x}, {},
+                [options, r, direction](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  return {turn(dy, options, r, -direction)};
+                });
+}
+
+}  // namespace
+
+Tensor rotary(const Tensor& x, const RotaryOptions& options) {
+  if (x.rank() < 2) {
+    fail<ShapeError>("[rotary] x must be (..., T, D): its shape is {}", to_string(x.shape()));
+  }
+  if (!(options.base > 0 && std::isfinite(options.base))) {
+    fail<ValueError>("[rotary] the base is {}: it must be above 0, 10000 say", options.base);
+  }
+  return turn(x, options, turning("rotary", x.shape().back(), options.dimensions), 1);
+}
+
+Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
+                       std::optional<std::int64_t> dimensions) {
+  const std::int64_t width = W.rank() == 0 ? 0 : W.shape().back();
+  if (heads < 1 || width == 0 || width % heads != 0) {
+    fail<ShapeError>("[convert_pairing] the last axis of W {} does not divide into {} heads",
+                     to_string(W.shape()), heads);
+  }
+  const std::int64_t d = width / heads;
+  const std::int64_t r = turning("convert_pairing", d, dimensions);
+  if (from == to) return W;
+  Shape by_head = W.shape();
+  by_head.back() = heads;
+  by_head.push_back(d);
+  // Halves are (2, R/2) channels, and adjacent pairs (R/2, 2).
+  Shape pairs = by_head;
+  pairs.back() = from == Pairing::halves ? 2 : r / 2;
+  pairs.push_back(from == Pairing::halves ? r / 2 : 2);
+  Shape turned = by_head;
+  turned.back() = r;
+  const Tensor heads_of_W = reshape(W, by_head);
+  const Tensor reordered = reshape(transpose(reshape(slice(heads_of_W, -1, 0, r), pairs), -2, -1), turned);
+  return reshape(concat({reordered, slice(heads_of_W, -1, r, d)}, -1), W.shape());
+}
+
+}  // namespace fovea

@@ -1,0 +1,147 @@
+// Every layer in a line or two: docs/layers.md shows these lines.
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "fovea/fovea.h"
+
+using namespace fovea;
+
+namespace {
+
+constexpr std::int64_t B = 2, T = 7, C = 12, H = 3, D = 4, V = 11;
+
+void expect(const char* layer, const Tensor& y, const Shape& shape) {
+  fmt::print("{:<20} {}\n", layer, to_string(y.shape()));
+  if (y.shape() == shape) return;
+  fmt::print("expected {}\n", to_string(shape));
+  std::exit(1);
+}
+
+void words_and_positions(Rng& rng) {
+  const Indices ids({B, T}, [&](std::int64_t* out) {
+    for (std::int64_t i = 0; i < B * T; ++i) out[i] = rng.below(V);
+  });
+  // [embedding]
+  const Embedding words(V, C, rng, {.padding = 0});  // id 0 gives zeros, and stays so
+  const Tensor x = words(ids);                       // (B, T) -> (B, T, C)
+  const Tensor logits = words.as_output(x);          // the same table, tied: (B, T, C) -> (B, T, V)
+  // [embedding]
+  expect("Embedding", x, {B, T, C});
+  expect("as_output", logits, {B, T, V});
+
+  // [added_positions]
+  const Tensor fixed = SineCosinePositions(C)(x);
+  const Tensor learned = LearnedPositions(/*max_length=*/64, C, rng)(x);
+  // [added_positions]
+  expect("SineCosinePositions", fixed, x.shape());
+  expect("LearnedPositions", learned, x.shape());
+
+  const Tensor q = randn({B, H, T, D}, rng), k = randn({B, H, T, D}, rng), v = randn({B, H, T, D}, rng);
+  // [rotary]
+  const Rotary turn(D, {.pairing = Pairing::halves});
+  const Tensor y = attention(turn(q), turn(k), v, {.mask = Mask::causal()});
+  const Tensor next = turn(slice(q, -2, T - 1, T), /*offset=*/T - 1);  // one step, while generating
+  // [rotary]
+  expect("Rotary", y, v.shape());
+  expect("Rotary, one step", next, {B, H, 1, D});
+
+  const Tensor Wq = randn({C, H * D}, rng);
+  // [convert_pairing]
+  const Tensor as_in_the_paper = convert_pairing(Wq, H, Pairing::halves, Pairing::adjacent);
+  // [convert_pairing]
+  expect("convert_pairing", as_in_the_paper, Wq.shape());
+
+  // [relative]
+  const RelativeBias near(H, rng, {.buckets = 32, .max_distance = 128});
+  const Tensor as_t5 = attention(q, k, v, {.mask = Mask::causal(), .relative = near(T, T)});
+  const Tensor as_alibi = attention(q, k, v, {.mask = Mask::causal(), .relative = Alibi(H)(T, T)});
+  // [relative]
+  expect("RelativeBias", as_t5, v.shape());
+  expect("Alibi", as_alibi, v.shape());
+}
+
+void maps(const Tensor& x, Rng& rng) {
+  // [linear]
+  const Tensor y = Linear(C, 5, rng)(x);  // x W + b: (B, T, C) -> (B, T, 5)
+  // [linear]
+  expect("Linear", y, {B, T, 5});
+
+  // [norms]
+  const Tensor centered = LayerNorm(C)(x);
+  const Tensor scaled = RmsNorm(C)(x);
+  // [norms]
+  expect("LayerNorm", centered, x.shape());
+  expect("RmsNorm", scaled, x.shape());
+
+  // [feed_forward]
+  const FeedForward mlp(C, 4 * C, rng, {.activation = Activation::gelu_tanh});
+  const SwiGlu gated(C, 8 * C / 3, rng);
+  const Tensor h = gated(mlp(x));
+  // [feed_forward]
+  expect("FeedForward, SwiGlu", h, x.shape());
+
+  // [attention]
+  const SelfAttention head(C, D, rng);
+  const Attention seen = head.with_weights(x);  // the output, and who looked where
+  // [attention]
+  expect("SelfAttention", seen.output, x.shape());
+  expect("its weights", seen.weights, {B, T, T});
+
+  // [sequential]
+  const Sequential stack(Linear(C, 32, rng), Gelu{}, Dropout(0.1), Linear(32, 5, rng));
+  fmt::print("{}\n", stack);  // "0.W", "0.b", "3.W", "3.b"
+  const Tensor z = stack(x);
+  // [sequential]
+  expect("Sequential", z, {B, T, 5});
+}
+
+void while_training(const Tensor& x, Rng& rng) {
+  // [dropout]
+  const Dropout drop(0.1);
+  const Tensor same = drop(x);  // evaluation is the default, and changes nothing
+  {
+    const Training training(/*seed=*/7);
+    const Tensor thinned = drop(x);  // a tenth is 0, the rest is scaled by 1 / 0.9
+  }
+  // [dropout]
+  expect("Dropout", same, x.shape());
+
+  // [checkpoint]
+  const FeedForward block(C, 4 * C, rng);
+  const Tensor y = checkpoint(block, x);  // keeps x alone, and computes the rest again in backward
+  // [checkpoint]
+  backward(y, {.gradient = ones(y.shape())});
+  expect("checkpoint", block.up.W.grad(), block.up.W.shape());
+}
+
+void losses(Rng& rng) {
+  const Tensor logits = randn({B, T, V}, rng);
+  const Indices targets = argmax(logits);
+  // [cross_entropy]
+  const CrossEntropy result =
+      cross_entropy(logits, targets, {.ignore_index = 0, .label_smoothing = 0.1, .z_loss = 1e-4});
+  fmt::print("{:.3f} nats over {} targets\n", result.loss.item(), result.count);
+  // [cross_entropy]
+  expect("cross_entropy", result.loss, {});
+
+  const Tensor scores = randn({B, 5}, rng), truth = uniform({B, 5}, rng);
+  // [other_losses]
+  const Tensor yes_or_no = binary_cross_entropy_with_logits(scores, truth, {.pos_weight = scalar(3)});
+  const Tensor distance = mean_squared_error(scores, truth);
+  // [other_losses]
+  expect("binary cross-entropy", yes_or_no, {});
+  expect("mean_squared_error", distance, {});
+}
+
+}  // namespace
+
+int main() {
+  Rng rng(1);
+  const Tensor x = randn({B, T, C}, rng);
+  words_and_positions(rng);
+  maps(x, rng);
+  while_training(x, rng);
+  losses(rng);
+}

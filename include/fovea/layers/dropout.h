@@ -1,0 +1,23 @@
+#pragma once
+
+#include "fovea/autograd/tensor.h"
+#include "fovea/export.h"
+#include "fovea/layers/visit.h"
+
+namespace fovea {
+
+/// Dropout (Srivastava et al. 2014): in a `Training` scope each element is 0 with probability p, and the
+/// others are scaled by 1/(1 - p); p = 1 gives zeros. Outside of one it is the identity. It has no tensors.
+///
+/// Shapes: x (...) -> the same. Throws: ValueError if p is outside [0, 1].
+struct FOVEA_API Dropout {
+  double p;
+
+  explicit Dropout(double p);
+
+  Tensor operator()(const Tensor& x) const;
+
+  static void visit(const Dropout&, Visitor&) {}
+};
+
+}  // namespace fovea

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fovea/autograd/rng.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/export.h"
+#include "fovea/layers/activations.h"
+#include "fovea/layers/linear.h"
+#include "fovea/layers/visit.h"
+
+namespace fovea {
+
+struct FeedForwardOptions {
+  Activation activation = Activation::gelu;
+  bool bias = true;
+};
+
+/// The position-wise feed-forward network (Vaswani et al. 2017, section 3.3), usually with F = 4 C:
+///   y = activation(x W_up + b_up) W_down + b_down.
+///
+/// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
+struct FOVEA_API FeedForward {
+  Linear up;    ///< C to F
+  Linear down;  ///< F to C
+  Activation activation;
+
+  FeedForward(std::int64_t d_model, std::int64_t d_hidden, Rng& rng, const FeedForwardOptions& options = {});
+
+  Tensor operator()(const Tensor& x) const;
+
+  static void visit(const FeedForward& self, Visitor& v) {
+    v("up", self.up);
+    v("down", self.down);
+  }
+};
+
+/// The gated feed-forward network of Shazeer 2020, named as Llama names it:
+///   y = (silu(x W1) * (x W3)) W2.
+///
+/// With F = 8/3 C it has as many parameters as a FeedForward with F = 4 C. At first each weight is uniform in
+/// +-1/sqrt(its number of rows).
+/// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
+struct FOVEA_API SwiGlu {
+  Tensor W1, W3;  ///< (C, F): gate and value
+  Tensor W2;      ///< (F, C)
+
+  SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng);
+
+  Tensor operator()(const Tensor& x) const;
+
+  static void visit(const SwiGlu& self, Visitor& v) {
+    v("W1", self.W1);
+    v("W2", self.W2);
+    v("W3", self.W3);
+  }
+};
+
+}  // namespace fovea

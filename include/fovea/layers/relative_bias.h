@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fovea/autograd/attention.h"
+#include "fovea/autograd/rng.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/export.h"
+#include "fovea/layers/visit.h"
+
+/// Positions as a bias of attention's scores by distance: `attention(q, k, v, {.relative = bias(Tq, Tk)})`.
+namespace fovea {
+
+/// T5's learned bias (Raffel et al. 2020): one number for each head and bucket of distances. At first its
+/// elements are draws from N(0, 0.02^2).
+///
+/// Shapes: -> (H, Tq + Tk - 1). Throws: ValueError if there are too few buckets, or no head.
+struct FOVEA_API RelativeBias {
+  Tensor table;  ///< (buckets, H)
+  RelativeBuckets buckets;
+
+  RelativeBias(std::int64_t heads, Rng& rng, const RelativeBuckets& buckets = {});
+
+  Tensor operator()(std::int64_t queries, std::int64_t keys) const;
+
+  static void visit(const RelativeBias& self, Visitor& v) { v("table", self.table); }
+};
+
+/// Attention with linear biases (Press et al. 2022): -slope |distance|, a fixed slope for each head. It has
+/// no tensors.
+///
+/// Shapes: -> (H, Tq + Tk - 1). Throws: ValueError if there is no head.
+struct FOVEA_API Alibi {
+  std::int64_t heads;
+
+  explicit Alibi(std::int64_t heads);
+
+  Tensor operator()(std::int64_t queries, std::int64_t keys, Dtype dtype = f32) const;
+
+  static void visit(const Alibi&, Visitor&) {}
+};
+
+}  // namespace fovea

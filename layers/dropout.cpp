@@ -1,0 +1,16 @@
+#include "fovea/layers/dropout.h"
+
+#include "autograd/fail.h"
+#include "fovea/autograd/ops.h"
+
+namespace fovea {
+
+Dropout::Dropout(double p_) : p(p_) {
+  if (!(p >= 0 && p <= 1)) {
+    fail<ValueError>("[Dropout] p is {}: it is a probability, from 0 (keep all) to 1 (drop all)", p);
+  }
+}
+
+Tensor Dropout::operator()(const Tensor& x) const { return dropout(x, p); }
+
+}  // namespace fovea

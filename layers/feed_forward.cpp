@@ -1,0 +1,39 @@
+#include "fovea/layers/feed_forward.h"
+
+#include "fovea/autograd/ops.h"
+#include "layers/init.h"
+
+namespace fovea {
+
+Tensor activate(Activation activation, const Tensor& x) {
+  switch (activation) {
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu(x, {.tanh = true});
+    case Activation::silu:
+      return silu(x);
+    case Activation::relu:
+      return relu(x);
+  }
+  fail<ValueError>("[activate] there is no activation {}", static_cast<int>(activation));
+}
+
+FeedForward::FeedForward(std::int64_t d_model, std::int64_t d_hidden, Rng& rng,
+                         const FeedForwardOptions& options)
+    : up(d_model, d_hidden, rng, {.bias = options.bias}),
+      down(d_hidden, d_model, rng, {.bias = options.bias}),
+      activation(options.activation) {}
+
+Tensor FeedForward::operator()(const Tensor& x) const { return down(activate(activation, up(x))); }
+
+SwiGlu::SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng) {
+  check_sizes("SwiGlu", {d_model, d_hidden});
+  W1 = uniform_weight(d_model, d_hidden, rng);
+  W3 = uniform_weight(d_model, d_hidden, rng);
+  W2 = uniform_weight(d_hidden, d_model, rng);
+}
+
+Tensor SwiGlu::operator()(const Tensor& x) const { return matmul(silu(matmul(x, W1)) * matmul(x, W3), W2); }
+
+}  // namespace fovea

@@ -1,0 +1,78 @@
+#include "fovea/layers/feed_forward.h"
+
+#include <cmath>
+
+#include "fovea/autograd/ops.h"
+#include "fovea/error.h"
+#include "fovea/layers/gradcheck.h"
+#include "tests/support/catch.h"
+
+namespace fovea {
+namespace {
+
+TEST_CASE("activations: layers and names are the ops", "[layers]") {
+  Rng rng(1);
+  const Tensor x = randn({3, 5}, rng);
+  CHECK(Gelu{}(x).to_vector() == gelu(x).to_vector());
+  CHECK(Gelu{.tanh = true}(x).to_vector() == gelu(x, {.tanh = true}).to_vector());
+  CHECK(Silu{}(x).to_vector() == silu(x).to_vector());
+  CHECK(Relu{}(x).to_vector() == relu(x).to_vector());
+  CHECK(activate(Activation::gelu, x).to_vector() == gelu(x).to_vector());
+  CHECK(activate(Activation::gelu_tanh, x).to_vector() == gelu(x, {.tanh = true}).to_vector());
+  CHECK(activate(Activation::silu, x).to_vector() == silu(x).to_vector());
+  CHECK(activate(Activation::relu, x).to_vector() == relu(x).to_vector());
+  CHECK(parameter_count(Gelu{}) == 0);
+  CHECK(gradcheck(Gelu{}, x, {.order = 2}).passed());
+  CHECK(gradcheck(Gelu{.tanh = true}, x, {.order = 2}).passed());
+  CHECK(gradcheck(Silu{}, x, {.order = 2}).passed());
+  CHECK(gradcheck(Relu{}, x).passed());
+}
+
+TEST_CASE("FeedForward: two layers and what is between them", "[layers]") {
+  Rng rng(1);
+  FeedForward layer(3, 11, rng, {.activation = Activation::relu});
+  CHECK(parameter_count(layer) == 3 * 11 + 11 + 11 * 3 + 3);
+  CHECK(layer.up.W.shape() == Shape{3, 11});
+  const Tensor x = randn({2, 5, 3}, rng);
+  CHECK(layer(x).to_vector() == layer.down(relu(layer.up(x))).to_vector());
+  layer = FeedForward(3, 11, rng, {.activation = Activation::silu, .bias = false});
+  CHECK(parameter_count(layer) == 2 * 3 * 11);
+  CHECK(layer(x).to_vector() == matmul(silu(matmul(x, layer.up.W)), layer.down.W).to_vector());
+}
+
+TEST_CASE("SwiGlu: the hand formula, and names", "[layers]") {
+  Rng rng(1);
+  const SwiGlu layer = to(SwiGlu(1, 2, rng), f64);
+  const double x = 1.5;
+  double y = 0;
+  for (const std::int64_t f : {0, 1}) {
+    const double gate = x * layer.W1.at({0, f});
+    y += gate / (1 + std::exp(-gate)) * x * layer.W3.at({0, f}) * layer.W2.at({f, 0});
+  }
+  CHECK(layer(tensor({x}, f64)).item() == Approx(y).epsilon(1e-12));
+  CHECK(parameter_count(SwiGlu(3, 11, rng)) == 3 * 3 * 11);
+}
+
+TEST_CASE("FeedForward and SwiGlu: gradients", "[layers]") {
+  Rng rng(1);
+  const Tensor x = randn({2, 5, 3}, rng);
+  for (const GradcheckReport& report :
+       {gradcheck(FeedForward(3, 7, rng), x, {.order = 2}),
+        gradcheck(FeedForward(3, 7, rng, {.activation = Activation::gelu_tanh, .bias = false}), x),
+        gradcheck(SwiGlu(3, 7, rng), x, {.order = 2})}) {
+    INFO(to_string(report));
+    CHECK(report.passed());
+  }
+}
+
+TEST_CASE("FeedForward and SwiGlu: wrong sizes", "[layers]") {
+  Rng rng(1);
+  CHECK_THROWS_AS(FeedForward(0, 3, rng), ValueError);
+  CHECK_THROWS_AS(FeedForward(3, 0, rng), ValueError);
+  CHECK_THROWS_AS(SwiGlu(3, 0, rng), ValueError);
+  CHECK_THROWS_AS(FeedForward(3, 7, rng)(zeros({2, 5})), ShapeError);
+  CHECK_THROWS_AS(SwiGlu(3, 7, rng)(zeros({2, 5})), ShapeError);
+}
+
+}  // namespace
+}  // namespace fovea
