@@ -259,10 +259,10 @@ class BiasPiece {
 
 }  // namespace
 
-std::int64_t attention_backward_space(const AttentionSizes& n) {
-  const std::int64_t parts = parts_per_key_head(n);
+std::int64_t attention_backward_space(const AttentionSizes& sizes) {
+  const std::int64_t parts = parts_per_key_head(sizes);
   if (parts == 1) return 0;
-  return n.batch * n.key_heads * parts * n.keys * (n.head_size + n.value_size);
+  return sizes.batch * sizes.key_heads * parts * sizes.keys * (sizes.head_size + sizes.value_size);
 }
 
 template <class T>
