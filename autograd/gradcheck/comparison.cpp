@@ -117,13 +117,16 @@ class TensorComparison {
 
   void report_to(GradcheckReport& report) {
     TensorCheck tensor{.order = comparison_.order, .input = name_, .shape = x_.shape()};
+    double terms = 0;
     for (const Finding& found : findings_) {
       const double n = std::abs(found.differences.best().value);
       if (std::isfinite(n)) tensor.largest = std::max(tensor.largest, n);
+      terms = std::max(terms, found.differences.terms);
     }
+    const double typical = std::max(tensor.largest, terms / 100);
     bool all_zero = true, any_wrong = false;
     for (const Finding& found : findings_) {
-      const ElementCheck element = judge(found, tensor.largest);
+      const ElementCheck element = judge(found, typical);
       report.evaluations += found.differences.evaluations;
       all_zero = all_zero && is_zero(found);
       any_wrong = any_wrong || element.verdict == Verdict::wrong;
@@ -172,20 +175,21 @@ class TensorComparison {
            std::abs(numeric.value) <= std::max(rounding, std::isfinite(numeric.error) ? numeric.error : 0);
   }
 
-  ElementCheck judge(const Finding& found, double largest) const {
+  ElementCheck judge(const Finding& found, double typical) const {
     const Differences& d = found.differences;
     const Slope numeric = d.best();
     const double difference = std::abs(found.analytic - numeric.value);
-    const double scale = std::abs(numeric.value) + share_of_largest * largest;
+    const double scale = std::abs(numeric.value) + share_of_largest * typical;
     const double rounding = rounding_of(found);
 
     ElementCheck element{comparison_.order, name_,         found.element ? index_of(*found.element) : Shape{},
                          found.analytic,    numeric.value, numeric.error};
     element.output = comparison_.output;
     Limits limits{options_.tolerance * scale + noise_, options_.tolerance * scale + noise_};
-    if (std::abs(found.analytic) <= rounding && rounding > limits.difference) {
+    if (std::abs(found.analytic) <= rounding) {
       // The rule says zero: as far as f's own rounding lets one see, and to the tolerance of f.
-      limits = {rounding, std::max(limits.error, 10 * options_.tolerance * rounding / (1024 * epsilon))};
+      limits.difference = std::max(limits.difference, rounding);
+      limits.error = std::max(limits.error, 100 * options_.tolerance * rounding / (1024 * epsilon));
     }
     if (difference != 0) element.relative = options_.tolerance * difference / limits.difference;
     element.verdict = verdict_of(d, found.analytic, limits);

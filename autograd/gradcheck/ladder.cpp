@@ -19,6 +19,7 @@ bool agree(const Slope& a, const Slope& b) { return std::abs(a.value - b.value) 
 struct Quotient {
   double value = nan;
   double rounding = infinity;
+  double terms = 0;  // sum of the magnitudes of what `value` is the sum of
 };
 
 // A sequence of windows from large steps to small ones.
@@ -104,18 +105,20 @@ class Ladder {
   Quotient quotient(const Sample& from, const Sample& to) {
     if (!from.finite || !to.finite) return {};
     constexpr double too_small_to_see = 0x1p-40;
-    Quotient q{0, 0};
+    Quotient q{0, 0, 0};
     for (std::size_t i = 0; i < w_.size(); ++i) {
       const double a = from.values[i], b = to.values[i];
       if (a != b) last_change_[i] = std::abs(b - a);
       if (last_change_[i] == 0) continue;
       q.value += w_[i] * (b - a);
+      q.terms += std::abs(w_[i] * (b - a));
       double rounding = 4 * epsilon * std::max({std::abs(a), std::abs(b), noise_[i] / epsilon});
       if (a == b && last_change_[i] <= too_small_to_see) rounding = std::max(rounding, last_change_[i]);
       q.rounding += std::abs(w_[i]) * rounding;
     }
     const double run = to.t - from.t;
     q.value /= run;
+    q.terms /= std::abs(run);
     // Inside f, numbers of x's own size may be rounded, though f itself is small. Seldom is all of that seen,
     // and what is, the windows' disagreement shows.
     q.rounding = std::max(q.rounding, epsilon * std::abs(search_.position * q.value) / 16) / std::abs(run);
@@ -138,6 +141,7 @@ class Ladder {
       central_.clear();
       return;
     }
+    if (central_quotients_.empty()) result_.terms = q.terms;
     central_quotients_.push_back(q);
     const std::size_t n = central_quotients_.size();
     if (n < 3) return;

@@ -34,6 +34,7 @@ struct Differences {
   bool finite = true;    // at the point itself
   double step = 0;       // that `central` was taken with
   double magnitude = 0;  // sum |w f|, the largest seen
+  double terms = 0;      // sum |w df/dt|, about: what `central` is the sum of
   std::int64_t evaluations = 0;
   // The derivative of every output by itself, at `step`: what hints are made from.
   std::vector<double> by_output = {};

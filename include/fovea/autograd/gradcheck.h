@@ -26,11 +26,12 @@
 /// An element with analytic gradient a and numeric derivative n +- e passes if e <= limit and
 /// |a - n| <= limit + e, where
 ///
-///   limit = tolerance (|n| + 0.1 largest |n| of the tensor) + s,
+///   limit = tolerance (|n| + 0.1 L) + s,
+///   L = the largest |n| of the tensor, or a hundredth of its largest sum |w df/dx|, of terms that cancel,
 ///   s = 16 x how far the tensor's gradient moves when w is moved by 2^-50 of itself: its own rounding.
 ///
 /// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
-/// rounding of f lets one see: |a - n| <= r + e, where e <= 10 tolerance r / (1024 epsilon).
+/// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon).
 namespace fovea {
 
 /// Tensors by name, in the order they were given: `in["x"]`.
@@ -97,7 +98,8 @@ struct ElementCheck {
   Verdict verdict = Verdict::pass;
   /// The slopes on either side, where it is a kink.
   std::optional<double> left = {}, right = {};
-  /// |analytic - numeric|, relative to what the limit is relative to: the tolerance is the most that it may be.
+  /// |analytic - numeric|, relative to what the limit is relative to: the tolerance is the most that it may
+  /// be.
   double relative = 0;
   /// Of the output, in Jacobian mode. A direction of a screen has no index.
   std::optional<Shape> output = {};
