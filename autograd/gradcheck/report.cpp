@@ -43,13 +43,19 @@ std::string table_of(std::span<const ElementCheck> elements, bool screened) {
   return text;
 }
 
+// The formula, whose letters gradcheck.h explains.
+std::string limit_of(const GradcheckReport& report) {
+  return fmt::format("{:.0e} (|numeric| + 0.1 L) + s", report.tolerance);
+}
+
 std::string summary_of(const GradcheckReport& report) {
   const char* what = report.screened ? "directions and elements" : "elements";
   std::string text = fmt::format(
-      "{}: {} {} of {} tensors, {} failed, {} at kinks; worst relative error {:.1e} of {:.0e} allowed; "
-      "{} evaluations in {:.2f} s, seed {}",
+      "{}: {} {} of {} tensors, {} failed, {} at kinks; worst relative error {:.1e}, limit {}; {} "
+      "evaluations in "
+      "{:.2f} s, seed {}",
       report.passed() ? "passed" : "FAILED", report.elements, what, report.tensors.size(),
-      report.failures.size(), report.kinks.size(), report.worst(), report.tolerance, report.evaluations,
+      report.failures.size(), report.kinks.size(), report.worst(), limit_of(report), report.evaluations,
       report.seconds, report.seed);
   if (report.screened) text += "\nscreened along random directions: a sample, not every element";
   return text;
@@ -187,6 +193,7 @@ std::string to_string(const GradcheckReport& report, std::size_t rows) {
 std::string to_json(const GradcheckReport& report) {
   Json json{{"passed", report.passed()},
             {"tolerance", report.tolerance},
+            {"limit", limit_of(report)},
             {"seed", report.seed},
             {"screened", report.screened},
             {"elements", report.elements},

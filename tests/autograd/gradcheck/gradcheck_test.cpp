@@ -398,7 +398,7 @@ TEST_CASE("gradcheck's report states its cost, and its JSON says the same as its
   CHECK(report.evaluations > 15 * 6);
   CHECK(report.seconds > 0);
   CHECK_THAT(to_string(report), ContainsSubstring(fmt::format("{} evaluations in ", report.evaluations)) &&
-                                    ContainsSubstring("1e-06 allowed"));
+                                    ContainsSubstring("limit 1e-06 (|numeric| + 0.1 L) + s"));
   const nlohmann::json json = nlohmann::json::parse(to_json(report));
   CHECK(json["passed"] == false);
   CHECK(json["elements"] == 15);
