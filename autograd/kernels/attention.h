@@ -97,11 +97,11 @@ std::int64_t attention_backward_space(const AttentionSizes& sizes);
 
 template <class T>
 void attention_backward(const AttentionInputs<T>& in, const AttentionRun<T>& run,
-                        const AttentionGradients<T>& gradients, T* space);
+                        const AttentionGradients<T>& out, T* space);
 
 /// The gradient of the bias alone, which repeats along other axes than keys and values do.
 template <class T>
 void attention_bias_backward(const AttentionInputs<T>& in, const AttentionRun<T>& run,
-                             const AttentionGradients<T>& gradients);
+                             const AttentionGradients<T>& out);
 
 }  // namespace fovea::kernels

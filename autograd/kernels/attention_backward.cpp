@@ -259,10 +259,10 @@ class BiasPiece {
 
 }  // namespace
 
-std::int64_t attention_backward_space(const AttentionSizes& n) {
-  const std::int64_t parts = parts_per_key_head(n);
+std::int64_t attention_backward_space(const AttentionSizes& sizes) {
+  const std::int64_t parts = parts_per_key_head(sizes);
   if (parts == 1) return 0;
-  return n.batch * n.key_heads * parts * n.keys * (n.head_size + n.value_size);
+  return sizes.batch * sizes.key_heads * parts * sizes.keys * (sizes.head_size + sizes.value_size);
 }
 
 template <class T>
@@ -309,17 +309,16 @@ template <class T>
 void attention_bias_backward(const AttentionInputs<T>& in, const AttentionRun<T>& run,
                              const AttentionGradients<T>& out) {
   const AttentionSizes& n = in.sizes;
-  const auto& [batch, heads, queries, keys] = out.bias_shape;
-  const std::int64_t blocks = queries == 1 ? 1 : blocks_of(n);
-  const std::int64_t summed =
-      n.batch * n.heads * blocks_of(n) / std::max<std::int64_t>(1, batch * heads * blocks);
-  parallel_for(batch * heads * blocks, pieces_at_a_time(n, summed),
-               [&](std::int64_t begin, std::int64_t end) {
-                 BiasPiece<T> work(in, run, out.bias_shape);
-                 for (std::int64_t piece = begin; piece < end; ++piece) {
-                   work.run(piece / blocks / heads, piece / blocks % heads, piece % blocks, out.dbias);
-                 }
-               });
+  const std::int64_t batch = out.bias_shape[0], heads = out.bias_shape[1];
+  const std::int64_t blocks = out.bias_shape[2] == 1 ? 1 : blocks_of(n);
+  const std::int64_t pieces = batch * heads * blocks;
+  const std::int64_t blocks_per_piece = n.batch * n.heads * blocks_of(n) / std::max<std::int64_t>(1, pieces);
+  parallel_for(pieces, pieces_at_a_time(n, blocks_per_piece), [&](std::int64_t begin, std::int64_t end) {
+    BiasPiece<T> work(in, run, out.bias_shape);
+    for (std::int64_t piece = begin; piece < end; ++piece) {
+      work.run(piece / blocks / heads, piece / blocks % heads, piece % blocks, out.dbias);
+    }
+  });
 }
 
 template void attention_backward<float>(const AttentionInputs<float>&, const AttentionRun<float>&,

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -216,7 +216,9 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
     of_heads.bias = select_along(options.bias, -3, heads.values());
   }
   of_heads.relative = select_along(options.relative, 0, heads.values());
-  of_heads.sinks = select_along(options.sinks, 0, heads.values());
+  if (options.sinks.defined()) {
+    of_heads.sinks = broadcast_to(select_along(options.sinks, 0, heads.values()), {heads.numel()});
+  }
   const Shape queries{n.batch, heads.numel(), n.queries, n.head_size};
   const Shape keys{n.batch, heads.numel(), n.keys, n.head_size};
   const Tensor scores = attention_scores(broadcast_to(select_along(q, 1, heads.values()), queries),
