@@ -34,6 +34,7 @@
 #include "fovea/layers/self_attention.h"
 #include "fovea/layers/sequential.h"
 #include "fovea/layers/state.h"
+#include "fovea/layers/tap.h"
 #include "fovea/layers/visit.h"
 #include "fovea/train/batch.h"
 #include "fovea/train/clip.h"
