@@ -37,6 +37,7 @@
 #include "fovea/layers/sequential.h"
 #include "fovea/layers/state.h"
 #include "fovea/layers/tap.h"
+#include "fovea/layers/transformer_block.h"
 #include "fovea/layers/visit.h"
 #include "fovea/train/batch.h"
 #include "fovea/train/clip.h"

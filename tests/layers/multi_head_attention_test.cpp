@@ -10,6 +10,7 @@
 #include "fovea/layers/gradcheck.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
+#include "tests/support/close.h"
 
 namespace fovea {
 namespace {
@@ -27,14 +28,6 @@ MultiHeadAttention random_layer(std::int64_t d_model, std::int64_t heads, const 
     if (b->defined()) *b = parameter(0.5 * randn(b->shape(), rng));
   }
   return to(layer, dtype);
-}
-
-void check_close(const Tensor& a, const Tensor& b, double tolerance) {
-  REQUIRE(a.shape() == b.shape());
-  const std::vector<double> x = a.to_vector(), y = b.to_vector();
-  double worst = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  CHECK(worst <= tolerance);
 }
 
 bool all_finite(const Tensor& x) { return all(is_finite(x)); }
