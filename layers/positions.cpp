@@ -61,4 +61,16 @@ Tensor LearnedPositions::operator()(const Tensor& x, std::int64_t offset) const 
   return x + slice(table, 0, offset, end);
 }
 
+AddedPositions::AddedPositions(Positions positions, std::int64_t max_length, std::int64_t d_model, Rng& rng) {
+  check_sizes("AddedPositions", {max_length, d_model});
+  if (positions == Positions::learned) learned.emplace(max_length, d_model, rng);
+  if (positions == Positions::sine_cosine) sine_cosine.emplace(d_model);
+}
+
+Tensor AddedPositions::operator()(const Tensor& x, std::int64_t offset) const {
+  if (learned) return (*learned)(x, offset);
+  if (sine_cosine) return (*sine_cosine)(std::sqrt(static_cast<double>(sine_cosine->d_model)) * x, offset);
+  return x;
+}
+
 }  // namespace fovea

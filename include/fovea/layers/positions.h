@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "fovea/autograd/rng.h"
 #include "fovea/autograd/tensor.h"
@@ -46,6 +47,30 @@ struct FOVEA_API LearnedPositions {
   Tensor operator()(const Tensor& x, std::int64_t offset = 0) const;
 
   static void visit(const LearnedPositions& self, Visitor& v) { v("table", self.table); }
+};
+
+/// Where a model's order of words comes from: added to them (learned, sine-cosine), or brought by attention
+/// (rotary, ALiBi, relative). Without, a causal model can still tell by how much each position sees
+/// (Kazemnejad et al. 2023).
+enum class Positions : std::uint8_t { none, learned, sine_cosine, rotary, alibi, relative };
+
+/// What a model adds to its words: a learned vector for each position; sine-cosine positions, to words times
+/// sqrt(C) (Vaswani et al. 2017, section 3.4); or nothing, where attention brings the positions.
+///
+/// Shapes: x (..., T, C) -> the same. Throws: as LearnedPositions and SineCosinePositions.
+struct FOVEA_API AddedPositions {
+  std::optional<LearnedPositions> learned;
+  std::optional<SineCosinePositions> sine_cosine;
+
+  /// Throws: ValueError if a size is below 1.
+  AddedPositions(Positions positions, std::int64_t max_length, std::int64_t d_model, Rng& rng);
+
+  Tensor operator()(const Tensor& x, std::int64_t offset = 0) const;
+
+  /// "table" if they are learned, and nothing otherwise.
+  static void visit(const AddedPositions& self, Visitor& v) {
+    if (self.learned) LearnedPositions::visit(*self.learned, v);
+  }
 };
 
 }  // namespace fovea
