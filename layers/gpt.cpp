@@ -75,7 +75,7 @@ Tensor Gpt::logits(const Indices& ids, Cache& cache) const {
   for (KvCache& kept : cache.blocks) kept.truncate(cache.length);
   Tensor x = embedded(ids, cache.length);
   for (std::size_t i = 0; i < blocks.size(); ++i) x = blocks[i](x, cache.blocks[i]);
-  const Tensor logits = logits_of(x);
+  Tensor logits = logits_of(x);
   cache.length += ids.size(1);
   return logits;
 }

@@ -1,7 +1,6 @@
 #include "fovea/layers/tap.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "autograd/fail.h"
 
@@ -74,9 +73,9 @@ Watch& Watch::replace(std::string_view path, Replacement replacement) {
 }
 
 const Tensor& Watch::operator[](std::string_view path) const {
-  for (const Tapped& tapped : records_ | std::views::reverse) {
-    if (tapped.path() == path) return tapped.value;
-  }
+  const auto last = std::find_if(records_.rbegin(), records_.rend(),
+                                 [&](const Tapped& tapped) { return tapped.path() == path; });
+  if (last != records_.rend()) return last->value;
   std::string reported;
   for (const auto& [name, calls] : calls_) reported += "\n  " + name;
   fail<ValueError>("[Watch] nothing was recorded as '{}'; reported so far:{}", path,
