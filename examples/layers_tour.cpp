@@ -19,10 +19,14 @@ void expect(const char* layer, const Tensor& y, const Shape& shape) {
   std::exit(1);
 }
 
-void words_and_positions(Rng& rng) {
-  const Indices ids({B, T}, [&](std::int64_t* out) {
+Indices draw_ids(Rng& rng) {
+  return Indices({B, T}, [&](std::int64_t* out) {
     for (std::int64_t i = 0; i < B * T; ++i) out[i] = rng.below(V);
   });
+}
+
+void words_and_positions(Rng& rng) {
+  const Indices ids = draw_ids(rng);
   // [embedding]
   const Embedding words(V, C, rng, {.padding = 0});  // id 0 gives zeros, and stays so
   const Tensor x = words(ids);                       // (B, T) -> (B, T, C)
@@ -97,6 +101,81 @@ void maps(const Tensor& x, Rng& rng) {
   expect("Sequential", z, {B, T, 5});
 }
 
+void heads_and_blocks(const Tensor& x, Rng& rng) {
+  const Tensor context = randn({B, 5, C}, rng);
+  // [multi_head]
+  const MultiHeadAttention heads(C, H, rng, {.rotary = RotaryOptions{}, .qk_norm = true});
+  const Tensor self = heads(x);                                   // causal, unless another mask is given
+  const Tensor cross = heads(x, context, Mask::lengths({5, 3}));  // x asks a context, which is padded
+  // [multi_head]
+  expect("MultiHeadAttention", self, x.shape());
+  expect("to a context", cross, x.shape());
+
+  // [cache]
+  const NoGrad no_grad;
+  KvCache cache = heads.cache(B, /*capacity=*/64);
+  heads(slice(x, 1, 0, T - 1), cache);                      // all but the last position
+  const Tensor last = heads(slice(x, 1, T - 1, T), cache);  // (B, 1, C), as in heads(x)
+  // [cache]
+  expect("with a cache", last, {B, 1, C});
+
+  // [block]
+  const TransformerBlock block(C, H, rng, {.activation = Activation::gelu_tanh, .dropout = 0.1});
+  const TransformerBlock post(C, H, rng, {.norm_place = NormPlace::post, .activation = Activation::relu});
+  const Tensor y = post(block(x));
+  // [block]
+  expect("TransformerBlock", y, x.shape());
+}
+
+void models(Rng& rng) {
+  const Indices ids = draw_ids(rng);
+  // [gpt]
+  const Gpt model({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
+  const Tensor logits = model.logits(ids);  // (B, T) -> (B, T, V)
+  // [gpt]
+  expect("Gpt", logits, {B, T, V});
+
+  // [llama]
+  const Gpt llama({.vocabulary = V,
+                   .d_model = C,
+                   .heads = H,
+                   .layers = 2,
+                   .dropout = 0,
+                   .positions = Positions::rotary,
+                   .norm = NormKind::rms,
+                   .bias = false,
+                   .tied_output = false,
+                   .key_value_heads = 1,
+                   .swiglu = true},
+                  rng);
+  // [llama]
+  expect("Gpt, as Llama", llama.logits(ids), {B, T, V});
+
+  // [generate]
+  Gpt::Cache cache = model.cache(B);
+  Tensor next = slice(model.logits(ids, cache), 1, T - 1, T);  // of the prompt's last position: (B, 1, V)
+  for (int step = 0; step < 5; ++step) next = model.logits(argmax(next), cache);
+  // [generate]
+  expect("Gpt, generating", next, {B, 1, V});
+
+  // [watch]
+  Watch watch(model);
+  watch.record("blocks.*.attention.weights").replace("blocks.1.attention.heads", [](const Tapped& tapped) {
+    return tapped.value * reshape(tensor({1, 0, 1}), {H, 1, 1});  // (B, H, T, D) without head 1
+  });
+  const Tensor ablated = model.logits(ids);
+  const Tensor map = watch["blocks.0.attention.weights"];  // (B, H, T, T), rows summing to 1
+  // [watch]
+  expect("Watch, replacing", ablated, {B, T, V});
+  expect("Watch, reading", map, {B, H, T, T});
+
+  // [encoder]
+  const Encoder encoder({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
+  const Tensor read = encoder(ids, Mask::lengths({T, 4}));  // (B, T) -> (B, T, C); the rest is padding
+  // [encoder]
+  expect("Encoder", read, {B, T, C});
+}
+
 void while_training(const Tensor& x, Rng& rng) {
   // [dropout]
   const Dropout drop(0.1);
@@ -142,6 +221,8 @@ int main() {
   const Tensor x = randn({B, T, C}, rng);
   words_and_positions(rng);
   maps(x, rng);
+  heads_and_blocks(x, rng);
+  models(rng);
   while_training(x, rng);
   losses(rng);
 }

@@ -1,10 +1,13 @@
 #include "fovea/layers/checkpoint.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
+#include "autograd/fail.h"
 #include "autograd/node.h"
 #include "fovea/autograd/training.h"
+#include "fovea/layers/tap.h"
 
 namespace fovea::detail {
 namespace {
@@ -15,20 +18,77 @@ using Tensors = std::vector<Tensor>;
 // themselves only if `differentiable`.
 using Function = std::function<Tensors(const Tensors& inputs, bool differentiable)>;
 
+// What the watchers of a forward pass wanted, in the order they were asked: it decides on paths, hence on
+// bits. None, if there was no watcher.
+using Wanted = std::shared_ptr<std::vector<bool>>;
+
 // What an op's behaviour depends on besides its inputs.
 struct Scopes {
   bool watching = watching_for_nonfinite();
   std::optional<Rng::State> training = training_state();
+  Wanted wanted = watcher ? std::make_shared<std::vector<bool>>() : nullptr;
+};
+
+// Stands before the watchers in the forward pass: they may read what will be computed again, and no more.
+class ReadOnly final : public Watcher {
+ public:
+  explicit ReadOnly(const Wanted& wanted) : wanted_(wanted), before_(watcher) {
+    if (wanted_) watcher = this;
+  }
+  ~ReadOnly() { watcher = before_; }
+  ReadOnly(const ReadOnly&) = delete;
+  ReadOnly& operator=(const ReadOnly&) = delete;
+
+  bool wants(const Site& layer, std::string_view name) override {
+    wanted_->push_back(before_->wants(layer, name));
+    return wanted_->back();
+  }
+  Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override {
+    if (before_->tap(layer, name, value).impl() != value.impl()) {
+      fail<GraphError>(
+          "[checkpoint] a Watch replaces '{}', shape {}, in what is computed again in backward, where it "
+          "would "
+          "not be replaced: leave out the checkpoint, or run the pass under NoGrad",
+          name, to_string(value.shape()));
+    }
+    return value;
+  }
+
+ private:
+  Wanted wanted_;
+  Watcher* before_;
+};
+
+// Stands in for them when it is computed again: the same paths are taken, and nothing is reported.
+class Silent final : public Watcher {
+ public:
+  explicit Silent(const Wanted& wanted) : wanted_(wanted), before_(watcher) {
+    watcher = wanted_ ? this : nullptr;
+  }
+  ~Silent() { watcher = before_; }
+  Silent(const Silent&) = delete;
+  Silent& operator=(const Silent&) = delete;
+
+  bool wants(const Site&, std::string_view) override {
+    return next_ < wanted_->size() && (*wanted_)[next_++];
+  }
+  Tensor tap(const Site&, std::string_view, const Tensor& value) override { return value; }
+
+ private:
+  Wanted wanted_;
+  std::size_t next_ = 0;
+  Watcher* before_;
 };
 
 // A forward pass that is run again, in the scopes of the first time. Whoever watches forward passes from
-// outside has seen this one: whatever should happen once a pass, and not again here, is turned off here.
+// outside has seen this one.
 class Recomputation {
  public:
   explicit Recomputation(const Scopes& scopes)
       : recorded_(set_recording(true)),
         watched_(set_watching(scopes.watching)),
-        later_(set_recorded_later(nullptr)) {
+        later_(set_recorded_later(nullptr)),
+        silent_(scopes.wanted) {
     if (scopes.training) {
       training_.emplace(Rng(*scopes.training));
     } else {
@@ -47,6 +107,7 @@ class Recomputation {
   bool recorded_;
   bool watched_;
   const Tensors* later_;
+  Silent silent_;
   std::optional<Training> training_;
   std::optional<Inference> inference_;
 };
@@ -133,6 +194,7 @@ Tensor checkpoint(const std::function<Tensor()>& forward, const Rerun& rerun, co
   Tensor value;
   {
     const RecordedLater later(inputs);
+    const ReadOnly watchers(scopes.wanted);
     value = forward();
     check_recorded_later("return", inputs, value);
   }

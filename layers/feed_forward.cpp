@@ -1,6 +1,7 @@
 #include "fovea/layers/feed_forward.h"
 
 #include "fovea/autograd/ops.h"
+#include "fovea/layers/tap.h"
 #include "layers/init.h"
 
 namespace fovea {
@@ -25,7 +26,9 @@ FeedForward::FeedForward(std::int64_t d_model, std::int64_t d_hidden, Rng& rng,
       down(d_hidden, d_model, rng, {.bias = options.bias}),
       activation(options.activation) {}
 
-Tensor FeedForward::operator()(const Tensor& x) const { return down(activate(activation, up(x))); }
+Tensor FeedForward::operator()(const Tensor& x) const {
+  return down(tap(this, "hidden", activate(activation, up(x))));
+}
 
 SwiGlu::SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng) {
   check_sizes("SwiGlu", {d_model, d_hidden});
@@ -34,6 +37,8 @@ SwiGlu::SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng) {
   W2 = uniform_weight(d_hidden, d_model, rng);
 }
 
-Tensor SwiGlu::operator()(const Tensor& x) const { return matmul(silu(matmul(x, W1)) * matmul(x, W3), W2); }
+Tensor SwiGlu::operator()(const Tensor& x) const {
+  return matmul(tap(this, "hidden", silu(matmul(x, W1)) * matmul(x, W3)), W2);
+}
 
 }  // namespace fovea

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "autograd/fail.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/autograd/rng.h"
 #include "fovea/layers/visit.h"
 
@@ -24,6 +25,11 @@ inline void check_sizes(const char* layer, std::initializer_list<std::int64_t> s
 inline Tensor uniform_weight(std::int64_t in, std::int64_t out, Rng& rng) {
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   return parameter(uniform({in, out}, rng, -bound, bound));
+}
+
+/// A weight of draws from N(0, std^2).
+inline Tensor normal_weight(const Shape& shape, double std, Rng& rng) {
+  return parameter(std * randn(shape, rng));
 }
 
 }  // namespace fovea

@@ -29,6 +29,18 @@ TEST_CASE("sine_cosine_positions: hand values, odd width", "[layers]") {
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-9));
 }
 
+TEST_CASE("positions: those after an offset are the rest of all", "[layers]") {
+  Rng rng(1);
+  const Tensor x = randn({2, 7, 5}, rng);
+  const auto rest = [](const Tensor& t) { return slice(t, -2, 4, 7); };
+  const SineCosinePositions fixed(5);
+  CHECK(fixed(rest(x), 4).to_vector() == rest(fixed(x)).to_vector());
+  const LearnedPositions learned(7, 5, rng);
+  CHECK(learned(rest(x), 4).to_vector() == rest(learned(x)).to_vector());
+  CHECK_THROWS_WITH(learned(rest(x), 5), ContainsSubstring("positions 5 to 7, and 7 are learned"));
+  CHECK_THROWS_AS(learned(x, -1), ShapeError);
+}
+
 TEST_CASE("sine_cosine_positions: even width, width 1, no positions", "[layers]") {
   const Tensor P = sine_cosine_positions(2, 4, f64);
   CHECK(P.at({1, 2}) == Approx(std::sin(0.01)).margin(1e-12));
@@ -71,7 +83,7 @@ TEST_CASE("LearnedPositions: the first T rows of its table", "[layers]") {
 TEST_CASE("positions: what does not fit", "[layers]") {
   Rng rng(1);
   const LearnedPositions learned(7, 5, rng);
-  CHECK_THROWS_WITH(learned(zeros({2, 11, 5})), ContainsSubstring("11 positions, and only 7 are learned"));
+  CHECK_THROWS_WITH(learned(zeros({2, 11, 5})), ContainsSubstring("positions 0 to 10, and 7 are learned"));
   CHECK_THROWS_AS(learned(zeros({2, 3, 1})), ShapeError);
   CHECK_THROWS_AS(SineCosinePositions(5)(zeros({2, 3, 1})), ShapeError);
   CHECK_THROWS_AS(SineCosinePositions(5)(zeros({5})), ShapeError);

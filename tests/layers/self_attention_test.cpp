@@ -4,6 +4,7 @@
 
 #include "fovea/error.h"
 #include "fovea/layers/gradcheck.h"
+#include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 
 namespace fovea {
@@ -105,6 +106,20 @@ TEST_CASE("SelfAttention: a query that sees nothing gets zeros", "[layers]") {
     for (std::int64_t c = 0; c < C; ++c) CHECK(output.at({1, t, c}) == 0);
     CHECK(output.at({0, t, 0}) != 0);
   }
+}
+
+TEST_CASE("SelfAttention: a watch reads and replaces its map", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer = exact_layer(rng);
+  const Tensor x = randn({B, T, C}, rng, f64);
+  const Tensor map = layer.with_weights(x).weights;
+  Watch watch(layer);
+  watch.record("*").replace("weights", [](const Tapped& t) { return zeros(t.value.shape(), f64); });
+  const Attention seen = layer.with_weights(x);
+  CHECK(watch["weights"].shape() == Shape{B, 1, T, T});
+  CHECK(watch["weights"].to_vector() == map.to_vector());
+  CHECK(softmax(watch["scores"]).to_vector() == map.to_vector());
+  for (const double y : seen.output.to_vector()) CHECK(y == 0);
 }
 
 TEST_CASE("SelfAttention: gradients", "[layers]") {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "fovea/autograd/graph.h"
@@ -282,6 +283,36 @@ TEST_CASE("to_string: a line for each tensor", "[layers]") {
         "71 parameters, 66 frozen, 5 in buffers");
   CHECK(fmt::format("{}", Linear(1234, 1000, rng)) ==
         "W  f32 (1234, 1000)\nb  f32 (1000,)\n1,235,000 parameters");
+}
+
+// One of two layers, chosen at run time.
+struct Chosen {
+  std::variant<Tensor, Linear> layer;
+  std::vector<Linear> stack;
+  static void visit(const Chosen& self, Visitor& v) {
+    v("layer", self.layer);
+    v("stack", self.stack);
+  }
+};
+
+TEST_CASE("visit: of a variant, what it holds", "[layers]") {
+  Rng rng(1);
+  CHECK(names_of(named_parameters(Chosen{parameter(ones({3})), {}})) == Names{"layer"});
+  const Chosen original{Linear(2, 3, rng), {}};
+  CHECK(names_of(named_parameters(original)) == Names{"layer.W", "layer.b"});
+  const Chosen copy = clone(original);
+  CHECK(std::get<Linear>(copy.layer).W.impl() != std::get<Linear>(original.layer).W.impl());
+}
+
+TEST_CASE("nested_layers: every layer by name, with its place", "[layers]") {
+  Rng rng(1);
+  const Chosen model{Linear(2, 3, rng), {Linear(3, 3, rng), Linear(3, 3, rng)}};
+  const std::vector<NestedLayer> layers = nested_layers(model);
+  Names names;
+  for (const NestedLayer& layer : layers) names.push_back(layer.name);
+  CHECK(names == Names{"", "layer", "stack.0", "stack.1"});
+  CHECK(layers[0].site == site_of(&model));
+  CHECK(layers[3].site == site_of(&model.stack[1]));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct FeedForwardOptions {
 ///   y = activation(x W_up + b_up) W_down + b_down.
 ///
 /// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
+/// Taps: "hidden" (..., F), what W_down multiplies.
 struct FOVEA_API FeedForward {
   Linear up;    ///< C to F
   Linear down;  ///< F to C
@@ -41,6 +42,7 @@ struct FOVEA_API FeedForward {
 /// With F = 8/3 C it has as many parameters as a FeedForward with F = 4 C. At first each weight is uniform in
 /// +-1/sqrt(its number of rows).
 /// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
+/// Taps: "hidden" (..., F), what W2 multiplies.
 struct FOVEA_API SwiGlu {
   Tensor W1, W3;  ///< (C, F): gate and value
   Tensor W2;      ///< (F, C)

@@ -17,6 +17,7 @@ namespace fovea {
 /// At first each weight is uniform in +-1/sqrt(its number of rows).
 /// Shapes: x (B, T, C) -> (B, T, C); weights (B, T, T), rows summing to 1. The B axis may be missing.
 /// Throws: ShapeError if x does not fit the weights.
+/// Taps: "scores", "weights" (B, 1, T, T).
 struct FOVEA_API SelfAttention {
   Tensor Wq, Wk, Wv;  ///< (C, D)
   Tensor Wo;          ///< (D, C)

@@ -9,7 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "fovea/autograd/named_tensor.h"
@@ -59,11 +61,29 @@ struct Member {
   std::optional<std::size_t> tied_to = {};  ///< the place in the list of the member whose tensor it shares
 };
 
+/// A layer's place in memory. The first member of a struct has the address of the struct: its type tells the
+/// two apart.
+struct Site {
+  const void* address = nullptr;
+  std::type_index type = typeid(void);
+  friend bool operator==(const Site&, const Site&) = default;
+};
+template <class L>
+Site site_of(const L* layer) {
+  return {layer, typeid(L)};
+}
+
+/// A layer within a layer, or the outermost itself, whose name is empty.
+struct NestedLayer {
+  std::string name;
+  Site site;
+};
+
 /// What a layer's `visit` tells about its members. It reads them only.
 class FOVEA_API Visitor {
  public:
-  /// A parameter, a layer, or a vector, array or optional of those. A Tensor without a value (no bias) is
-  /// left out.
+  /// A parameter, a layer, or a vector, array, optional or variant of those. A Tensor without a value (no
+  /// bias) is left out.
   template <class T>
   void operator()(std::string_view name, const T& member);
 
@@ -96,6 +116,9 @@ class FOVEA_API Visitor {
   /// gradient.
   std::vector<Member> members() &&;
 
+  /// All layers within the one whose `visit` was called, in the order of their visit.
+  std::vector<NestedLayer> layers() && { return std::move(layers_); }
+
  private:
   template <class T>
   void in_role(Role role, std::string_view name, const T& member) {
@@ -109,6 +132,7 @@ class FOVEA_API Visitor {
   std::string prefix_;
   Role role_ = Role::parameter;
   std::vector<Member> members_;
+  std::vector<NestedLayer> layers_;
   std::vector<std::pair<std::string, std::string>> ties_;
 };
 
@@ -127,6 +151,10 @@ template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
 template <class T, std::size_t N>
 inline constexpr bool is_vector<std::array<T, N>> = true;
+template <class>
+inline constexpr bool is_variant = false;
+template <class... T>
+inline constexpr bool is_variant<std::variant<T...>> = true;
 
 FOVEA_API std::vector<NamedTensor> named_parameters(const std::vector<Member>& members);
 FOVEA_API std::int64_t parameter_count(const std::vector<Member>& members);
@@ -146,6 +174,16 @@ std::vector<Member> members(const L& layer) {
   Visitor visitor;
   L::visit(layer, visitor);
   return std::move(visitor).members();
+}
+
+/// A layer and all layers within it, by name.
+template <Layer L>
+std::vector<NestedLayer> nested_layers(const L& layer) {
+  Visitor visitor;
+  L::visit(layer, visitor);
+  std::vector<NestedLayer> layers = std::move(visitor).layers();
+  layers.insert(layers.begin(), {"", site_of(&layer)});
+  return layers;
 }
 
 /// What training changes, by name, in the order of `visit`; a tied tensor comes once. The handles share the
@@ -195,7 +233,10 @@ void Visitor::operator()(std::string_view name, const T& member) {
     add(name, member);
   } else if constexpr (detail::is_optional<T>) {
     if (member) (*this)(name, *member);
+  } else if constexpr (detail::is_variant<T>) {
+    std::visit([&](const auto& chosen) { (*this)(name, chosen); }, member);
   } else if constexpr (Layer<T> || detail::is_vector<T>) {
+    if constexpr (Layer<T>) layers_.push_back({full(name), site_of(&member)});
     const std::string outer = std::exchange(prefix_, full(name) + ".");
     if constexpr (Layer<T>) {
       T::visit(member, *this);
@@ -208,7 +249,7 @@ void Visitor::operator()(std::string_view name, const T& member) {
     static_assert(
         Layer<T>,
         "a member named in `visit` must be a Tensor, a layer (a type with `static void visit(const L&, "
-        "Visitor&)`), or a vector, array or optional of those; leave out what is none of them");
+        "Visitor&)`), or a vector, array, optional or variant of those; leave out what is none of them");
   }
 }
 

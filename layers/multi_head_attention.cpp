@@ -1,0 +1,142 @@
+#include "fovea/layers/multi_head_attention.h"
+
+#include "fovea/layers/tap.h"
+#include "layers/init.h"
+
+namespace fovea {
+namespace {
+
+std::int64_t size_of_heads(std::int64_t d_model, std::int64_t heads,
+                           const MultiHeadAttentionOptions& options) {
+  if (options.head_size) return *options.head_size;
+  if (heads > 0 && d_model % heads != 0) {
+    fail<ValueError>(
+        "[MultiHeadAttention] {} channels do not divide into {} heads: choose other sizes, or give head_size",
+        d_model, heads);
+  }
+  return heads > 0 ? d_model / heads : 0;
+}
+
+void check_input(const char* name, const Tensor& x, std::int64_t d_model) {
+  if (x.rank() != 3 || x.size(2) != d_model) {
+    fail<ShapeError>("[MultiHeadAttention] expects {} (B, T, {}), and got {}", name, d_model,
+                     to_string(x.shape()));
+  }
+}
+
+// x W + b, (B, T, n D), as (B, n, T, D).
+Tensor split_heads(const Tensor& x, const Tensor& W, const Tensor& b, std::int64_t n, std::int64_t d) {
+  return transpose(reshape(linear(x, W, b), {x.size(0), x.size(1), n, d}), 1, 2);
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_, Rng& rng,
+                                       const MultiHeadAttentionOptions& options)
+    : window(options.window),
+      heads(heads_),
+      key_value_heads(options.key_value_heads.value_or(heads_)),
+      head_size(size_of_heads(d_model, heads_, options)),
+      softcap(options.softcap),
+      dropout(options.dropout) {
+  check_sizes("MultiHeadAttention", {d_model, heads, key_value_heads, head_size});
+  if (heads % key_value_heads != 0) {
+    fail<ValueError>("[MultiHeadAttention] {} heads of keys and values can't be shared evenly by {} heads",
+                     key_value_heads, heads);
+  }
+  if (options.alibi && options.relative) {
+    fail<ValueError>(
+        "[MultiHeadAttention] ALiBi and relative biases are two schemes of positions: choose one");
+  }
+  if (!(dropout >= 0 && dropout <= 1)) {
+    fail<ValueError>("[MultiHeadAttention] dropout is {}: it is a probability, from 0 to 1", dropout);
+  }
+  if (!(softcap >= 0)) fail<ValueError>("[MultiHeadAttention] softcap is {}: it can't be negative", softcap);
+  if (window) Mask::window(*window);  // throws where it makes no sense
+
+  const std::int64_t q_size = heads * head_size, kv_size = key_value_heads * head_size;
+  Wq = uniform_weight(d_model, q_size, rng);
+  Wk = uniform_weight(d_model, kv_size, rng);
+  Wv = uniform_weight(d_model, kv_size, rng);
+  Wo = uniform_weight(q_size, d_model, rng);
+  if (options.bias) {
+    bq = parameter(zeros({q_size}));
+    bk = parameter(zeros({kv_size}));
+    bv = parameter(zeros({kv_size}));
+    bo = parameter(zeros({d_model}));
+  }
+  if (options.sinks) sinks = parameter(zeros({heads}));
+  if (options.qk_norm) {
+    q_norm.emplace(head_size);
+    k_norm.emplace(head_size);
+  }
+  if (options.rotary) rotary.emplace(head_size, *options.rotary);
+  if (options.alibi) alibi.emplace(heads);
+  if (options.relative) relative.emplace(heads, rng, *options.relative);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x, const Mask& mask) const {
+  check_input("x", x, Wq.size(0));
+  return joined(queries(x, 0), keys(x, 0), values(x), mask);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& context, const Mask& mask) const {
+  check_input("x", x, Wq.size(0));
+  check_input("a context", context, Wk.size(0));
+  return joined(queries(x, context.size(1) - x.size(1)), keys(context, 0), values(context), mask);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x, KvCache& cache, const Mask& mask) const {
+  check_input("x", x, Wq.size(0));
+  const std::int64_t position = cache.length();
+  const auto [k, v] = cache.append(keys(x, position), values(x));
+  try {
+    return joined(queries(x, position), k, v, mask);
+  } catch (...) {
+    cache.truncate(position);
+    throw;
+  }
+}
+
+KvCache MultiHeadAttention::cache(std::int64_t batch, std::int64_t capacity) const {
+  return {batch, key_value_heads, capacity, head_size, Wk.dtype()};
+}
+
+Tensor MultiHeadAttention::queries(const Tensor& x, std::int64_t position) const {
+  Tensor q = split_heads(x, Wq, bq, heads, head_size);
+  if (q_norm) q = (*q_norm)(q);
+  return rotary ? (*rotary)(q, position) : q;
+}
+
+Tensor MultiHeadAttention::keys(const Tensor& x, std::int64_t position) const {
+  Tensor k = split_heads(x, Wk, bk, key_value_heads, head_size);
+  if (k_norm) k = (*k_norm)(k);
+  return rotary ? (*rotary)(k, position) : k;
+}
+
+Tensor MultiHeadAttention::values(const Tensor& x) const {
+  return split_heads(x, Wv, bv, key_value_heads, head_size);
+}
+
+Tensor MultiHeadAttention::joined(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const {
+  AttentionOptions options{.mask = window ? mask & Mask::window(*window) : mask,
+                           .dropout = dropout,
+                           .softcap = softcap,
+                           .sinks = sinks};
+  if (alibi) options.relative = (*alibi)(q.size(2), k.size(2), q.dtype());
+  if (relative) options.relative = (*relative)(q.size(2), k.size(2));
+  const Tensor of_heads = tap(this, "heads", attended(q, k, v, options));
+  const Shape side_by_side{q.size(0), q.size(2), heads * head_size};
+  return linear(reshape(transpose(of_heads, 1, 2), side_by_side), Wo, bo);
+}
+
+Tensor MultiHeadAttention::attended(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const AttentionOptions& options) const {
+  // The fused kernel has no scores or weights to show.
+  if (!watched(this, "scores") && !watched(this, "weights")) return attention(q, k, v, options);
+  const Tensor scores = tap(this, "scores", attention_scores(q, k, options));
+  const Tensor weights = tap(this, "weights", attention_softmax(scores, sinks));
+  return attention_output(weights, v, options);
+}
+
+}  // namespace fovea

@@ -1,0 +1,180 @@
+#include "fovea/layers/tap.h"
+
+#include <thread>
+
+#include "fovea/autograd/graph.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/error.h"
+#include "fovea/layers/checkpoint.h"
+#include "fovea/layers/feed_forward.h"
+#include "fovea/layers/sequential.h"
+#include "tests/support/catch.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::int64_t T = 5, C = 3;
+
+// Its first member has its own address, and reports a value of the same name.
+struct Inner {
+  Tensor scale = parameter(scalar(2));
+  Tensor operator()(const Tensor& x) const { return tap(this, "value", scale * x); }
+  static void visit(const Inner& self, Visitor& v) { v("scale", self.scale); }
+};
+struct Outer {
+  Inner inner;
+  Tensor operator()(const Tensor& x) const { return tap(this, "value", inner(x) + 1.0); }
+  static void visit(const Outer& self, Visitor& v) { v("inner", self.inner); }
+};
+
+struct Checkpointed {
+  FeedForward mlp;
+  Tensor operator()(const Tensor& x) const { return checkpoint(mlp, x); }
+  static void visit(const Checkpointed& self, Visitor& v) { v("mlp", self.mlp); }
+};
+
+TEST_CASE("tap: without a watch the value passes through", "[layers]") {
+  const Inner layer;
+  const Tensor x = tensor({1, 2});
+  CHECK(tap(&layer, "value", x).impl() == x.impl());
+  CHECK_FALSE(watched(&layer, "value"));
+}
+
+TEST_CASE("tap: a layer is known by address and type", "[layers]") {
+  const Outer model;
+  REQUIRE(static_cast<const void*>(&model) == static_cast<const void*>(&model.inner));
+  Watch watch(model);
+  watch.record("*");
+  model(tensor({3}));
+  REQUIRE(watch.records().size() == 2);
+  CHECK(watch["inner.value"].item() == 6);
+  CHECK(watch["value"].item() == 7);
+  CHECK(watch.records()[1].layer.empty());
+}
+
+TEST_CASE("tap: calls are counted, and forgotten records do not restart the count", "[layers]") {
+  const Outer model;
+  Watch watch(model);
+  watch.record("inner.value");
+  for (const double x : {3.0, 5.0}) model(tensor({x}));
+  REQUIRE(watch.records().size() == 2);
+  CHECK(watch.records()[0].call == 0);
+  CHECK(watch.records()[1].call == 1);
+  CHECK(watch["inner.value"].item() == 10);
+  watch.clear();
+  model(tensor({7}));
+  CHECK(watch.records().at(0).call == 2);
+}
+
+TEST_CASE("tap: replacements apply in order, watches from outside in", "[layers]") {
+  const Outer model;
+  Watch outer(model);
+  outer.record("inner.value").replace("inner.value", [](const Tapped& t) { return t.value * 10.0; });
+  Watch inner(model);
+  inner.record("inner.value").replace("inner.*", [](const Tapped& t) { return t.value + 0.5; }).record("*");
+  CHECK(model(tensor({3})).item() == 61.5);
+  CHECK(outer["inner.value"].item() == 6);
+  CHECK(inner.records()[0].value.item() == 60);
+  CHECK(inner["inner.value"].item() == 60.5);
+  CHECK(inner["value"].item() == 61.5);
+}
+
+TEST_CASE("tap: gradients go through what is put in place, and reach what is recorded", "[layers]") {
+  const Outer model;
+  Watch watch(model);
+  watch.replace("inner.value", [](const Tapped& t) { return t.value * t.value; }).record("inner.value");
+  const Tensor y = model(scalar(3));
+  CHECK(grad({y}, {watch["inner.value"]}, {.retain_graph = true})[0].item() == 1);
+  backward(y);
+  CHECK(model.inner.scale.grad().item() == 2 * 6 * 3);
+}
+
+TEST_CASE("tap: layers of other models, copies and other threads are not seen", "[layers]") {
+  const Outer model, other;
+  Watch watch(model);
+  watch.record("*");
+  other(tensor({3}));
+  const Outer copy = model;
+  copy(tensor({3}));
+  std::thread([&] { model(tensor({3})); }).join();
+  CHECK(watch.records().empty());
+}
+
+TEST_CASE("tap: a replacement may run the model itself", "[layers]") {
+  const Outer model;
+  Watch watch(model);
+  watch.record("*").replace("inner.value", [&](const Tapped& t) { return model(t.value); });
+  CHECK(model(tensor({3})).item() == 14);
+  CHECK(watch.records().size() == 2);
+}
+
+TEST_CASE("tap: a watch that ends gives way to the one around it", "[layers]") {
+  const Outer model;
+  Watch watch(model);
+  watch.record("value");
+  {
+    Watch inner(model);
+    inner.replace("value", [](const Tapped& t) { return t.value * 0.0; });
+    CHECK(model(tensor({3})).item() == 0);
+  }
+  CHECK(model(tensor({3})).item() == 7);
+  CHECK(watch.records().size() == 2);
+}
+
+TEST_CASE("tap: * in a path stands for any characters", "[layers]") {
+  Rng rng(1);
+  const Sequential model(FeedForward(C, 7, rng), FeedForward(C, 11, rng));
+  const auto recorded = [&](std::string_view path) {
+    Watch watch(model);
+    watch.record(path);
+    model(zeros({T, C}));
+    return watch.records().size();
+  };
+  CHECK(recorded("*") == 2);
+  CHECK(recorded("*.hidden") == 2);
+  CHECK(recorded("1.hidden") == 1);
+  CHECK(recorded("1.*dd*") == 1);
+  CHECK(recorded("1.hidden.*") == 0);
+  CHECK(recorded("hidden") == 0);
+  CHECK(recorded("") == 0);
+}
+
+TEST_CASE("tap: wrong use", "[layers]") {
+  const Outer model;
+  Watch watch(model);
+  CHECK_THROWS_WITH(watch["inner.value"], ContainsSubstring("nothing was recorded as 'inner.value'"));
+  CHECK_THROWS_AS(watch.replace("value", {}), ValueError);
+  watch.replace("inner.value", [](const Tapped& t) { return t.call == 0 ? zeros({2}) : to(t.value, f64); });
+  CHECK_THROWS_WITH(model(scalar(3)),
+                    ContainsSubstring("'inner.value' has shape () and was to be replaced by (2,)"));
+  CHECK_THROWS_AS(model(scalar(3)), DtypeError);
+  CHECK_THROWS_WITH(watch["inner.valeu"], ContainsSubstring("\n  inner.value"));
+  CHECK(watched(&model.inner, "value"));
+  CHECK_FALSE(watched(&model, "value"));
+}
+
+TEST_CASE("tap: a checkpoint reports once, outside any graph", "[layers]") {
+  Rng rng(1);
+  const Checkpointed model{FeedForward(C, 7, rng)};
+  Watch watch(model);
+  watch.record("mlp.hidden");
+  const Tensor y = model(randn({T, C}, rng));
+  backward(y, {.gradient = ones(y.shape())});
+  CHECK(model.mlp.up.W.grad().defined());
+  REQUIRE(watch.records().size() == 1);
+  CHECK_FALSE(watch["mlp.hidden"].requires_grad());
+}
+
+TEST_CASE("tap: to replace a value in a checkpoint is refused, unless it is not computed again", "[layers]") {
+  Rng rng(1);
+  const Checkpointed model{FeedForward(C, 7, rng, {.bias = false})};
+  const Tensor x = randn({T, C}, rng);
+  Watch watch(model);
+  watch.replace("mlp.hidden", [](const Tapped& t) { return t.value * 0.0; });
+  CHECK_THROWS_WITH(model(x), ContainsSubstring("[checkpoint] a Watch replaces 'hidden'"));
+  const NoGrad scope;
+  for (const double y : model(x).to_vector()) CHECK(y == 0);
+}
+
+}  // namespace
+}  // namespace fovea
