@@ -248,6 +248,10 @@ void detail::check_arity(std::size_t parameters, std::size_t inputs) {
   fail<ValueError>("[gradcheck] the function takes {} tensors, and {} inputs are given", parameters, inputs);
 }
 
+void detail::refuse_arity(std::size_t inputs) {
+  fail<ValueError>("[gradcheck] the layer can't be called with {} tensors", inputs);
+}
+
 GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f, const std::vector<NamedTensor>& tensors,
                                    const GradcheckOptions& options) {
   const Clock::time_point start = Clock::now();

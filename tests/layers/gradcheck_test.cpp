@@ -5,6 +5,7 @@
 #include "fovea/autograd/rng.h"
 #include "fovea/layers/embedding.h"
 #include "fovea/layers/linear.h"
+#include "fovea/layers/multi_head_attention.h"
 #include "tests/support/catch.h"
 
 namespace fovea {
@@ -63,6 +64,17 @@ TEST_CASE("gradcheck of a layer: a tied tensor is moved in both places at once",
   INFO(to_string(report));
   CHECK(report.passed());
   CHECK(report.elements == 21);
+}
+
+TEST_CASE("gradcheck of a layer: several inputs, by name", "[layers]") {
+  Rng rng(1);
+  const MultiHeadAttention layer(6, 3, rng, {.bias = false});
+  const Tensor x = randn({2, 3, 6}, rng), context = randn({2, 5, 6}, rng);
+  const GradcheckReport report = gradcheck(layer, {{"x", x}, {"context", context}});
+  CHECK(report);
+  CHECK(report.elements == 4 * 36 + 36 + 60);
+  CHECK(report.tensors.back().input == "context");
+  CHECK_THROWS_WITH(gradcheck(layer, {{"a", x}, {"b", x}, {"c", x}}), ContainsSubstring("with 3 tensors"));
 }
 
 }  // namespace

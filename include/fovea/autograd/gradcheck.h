@@ -164,7 +164,11 @@ FOVEA_API GradcheckReport gradcheck(const NamedFunction& f, const Inputs& inputs
 FOVEA_API GradcheckReport gradcheck(const Function& f, const Tensor& x, const GradcheckOptions& options = {});
 
 namespace detail {
+template <class F>
+concept FunctionOfTensors = !std::invocable<const F&, const Inputs&>;
+
 FOVEA_API void check_arity(std::size_t parameters, std::size_t inputs);
+[[noreturn]] FOVEA_API void refuse_arity(std::size_t inputs);
 
 // Calls f with as many of the inputs as it takes.
 template <class F, class... Taken>
@@ -183,9 +187,8 @@ Tensor call_in_order(const F& f, const Inputs& in, const Taken&... taken) {
 /// `gradcheck(softplus, {{"x", x}})`.
 ///
 /// Throws: also ValueError if there are more or fewer inputs than it takes.
-template <class F>
-requires(!std::invocable<const F&, const Inputs&>) GradcheckReport
-    gradcheck(const F& f, const Inputs& inputs, const GradcheckOptions& options = {}) {
+template <detail::FunctionOfTensors F>
+GradcheckReport gradcheck(const F& f, const Inputs& inputs, const GradcheckOptions& options = {}) {
   return gradcheck(NamedFunction([&f](const Inputs& in) { return detail::call_in_order(f, in); }), inputs,
                    options);
 }
