@@ -124,15 +124,21 @@ class Cases {
 
 /// What `check` found out about a row.
 struct CaseReport {
-  std::int64_t elements = 0;  ///< compared with finite differences
-  double worst = 0;           ///< of gradients, relative to max(1, largest of the tensor)
+  std::int64_t elements = 0;     ///< compared with finite differences
+  double worst = 0;              ///< relative error of gradients, as gradcheck has it
+  std::string verdict = "pass";  ///< or that of the first failure: gradcheck's, "f32-drift", or "wrong"
   std::vector<std::string> failures;
 
   bool passed() const { return failures.empty(); }
 };
 
-/// Checks everything about a row, for inputs drawn by that seed. An exception inside it is a failure as well.
-CaseReport check(const Case& row, std::uint64_t seed = 1);
+struct CaseOptions {
+  std::uint64_t seed = 1;  ///< of the inputs
+  int order = 2;           ///< 1: derivatives of the first order only
+};
+
+/// Checks everything about a row. An exception inside it is a failure as well.
+CaseReport check(const Case& row, const CaseOptions& options = {});
 
 /// Every row of every family.
 std::vector<Case> all_cases();

@@ -44,6 +44,12 @@ Tensor gradient_in_graph(const char* name, const Function& f, const Tensor& x) {
   return grad({y}, {x}, {.create_graph = true, .allow_unused = true})[0];
 }
 
+void check_same_shape(const char* name, const char* what, const Tensor& vector, const Tensor& x) {
+  if (vector.shape() == x.shape()) return;
+  fail<ShapeError>("[{}] the vector has shape {}, the {} {}", name, to_string(vector.shape()), what,
+                   to_string(x.shape()));
+}
+
 }  // namespace
 
 Tensor jacobian(const Function& f, const Tensor& x) {
@@ -57,14 +63,32 @@ Tensor hessian(const Function& f, const Tensor& x) {
 }
 
 Tensor hvp(const Function& f, const Tensor& x, const Tensor& v) {
-  if (v.shape() != x.shape()) {
-    fail<ShapeError>("[hvp] the vector has shape {}, the input {}", to_string(v.shape()),
-                     to_string(x.shape()));
-  }
+  check_same_shape("hvp", "input", v, x);
   const Tensor leaf = as_leaf(x);
   const Tensor gradient = gradient_in_graph("hvp", f, leaf);
   if (!gradient.requires_grad()) return zeros(x.shape(), x.dtype());
   return grad({gradient}, {leaf}, {.gradients = {v}, .allow_unused = true})[0];
+}
+
+Tensor vjp(const Function& f, const Tensor& x, const Tensor& u) {
+  const Tensor leaf = as_leaf(x);
+  const Tensor y = f(leaf);
+  check_same_shape("vjp", "output", u, y);
+  if (!y.requires_grad()) return zeros(x.shape(), x.dtype());
+  return grad({y}, {leaf}, {.gradients = {u}, .allow_unused = true})[0];
+}
+
+Tensor jvp(const Function& f, const Tensor& x, const Tensor& v) {
+  check_same_shape("jvp", "input", v, x);
+  const Tensor leaf = as_leaf(x);
+  const Tensor y = f(leaf);
+  const Tensor nothing = zeros(y.shape(), y.dtype());
+  if (!y.requires_grad()) return nothing;
+  const Tensor u = as_leaf(nothing);
+  const Tensor gradient =
+      grad({y}, {leaf}, {.gradients = {u}, .create_graph = true, .allow_unused = true})[0];
+  if (!gradient.requires_grad()) return nothing;
+  return grad({gradient}, {u}, {.gradients = {v}, .allow_unused = true})[0];
 }
 
 }  // namespace fovea

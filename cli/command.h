@@ -14,6 +14,7 @@ struct Command {
 };
 
 // Each is made in a file of its own: it adds its parser to the program's.
+Command check_command(CLI::App& program);
 Command train_command(CLI::App& program);
 
 }  // namespace fovea::cli

@@ -17,12 +17,13 @@ int complain(int status, const std::string& text) {
 int main(int argc, char** argv) {
   using namespace fovea::cli;
   try {
-    CLI::App program("Fovea trains small attention models and shows what they attend to.", "fovea");
+    CLI::App program("Fovea trains small attention models, checks gradients and shows what models attend to.",
+                     "fovea");
     program.set_version_flag("--version", "fovea " FOVEA_VERSION, "Print the version and exit");
     program.set_help_flag("-h,--help", "Print this help and exit");
     program.get_formatter()->column_width(26);
     program.option_defaults()->always_capture_default();
-    const Command commands[] = {train_command(program)};
+    const Command commands[] = {train_command(program), check_command(program)};
     try {
       program.parse(argc, argv);
     } catch (const CLI::Success& help_or_version) {

@@ -49,7 +49,7 @@ int main() {
       for (std::int64_t i = 0; i < batch * time; ++i) out[i] = i % time < distance ? -1 : ids[i - distance];
     });
 
-    const auto [loss, count] = cross_entropy(model(ids), targets, {.ignore_index = -1});
+    const Tensor loss = cross_entropy(model(ids), targets, {.ignore_index = -1}).loss;
     backward(loss);
     clip_gradients(optimizer.parameters(), 1.0);
     optimizer.step();

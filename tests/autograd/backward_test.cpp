@@ -283,9 +283,6 @@ TEST_CASE("a mixed-dtype graph hands each leaf a gradient of its own dtype") {
   CHECK(x.grad().dtype() == f32);
   CHECK(w.grad().dtype() == f64);
   CHECK(x.grad().to_vector() == Values{5, 7, 11});
-  const GradcheckReport report =
-      gradcheck([](const Tensor& v) { return v * to(to(v, f32).detach(), f64); }, tensor({1, 2}, f64));
-  CHECK_FALSE(report.passed());  // the detached half is missing
 }
 
 TEST_CASE("graphs on several threads that share leaves lose no gradient") {

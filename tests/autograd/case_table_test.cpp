@@ -62,7 +62,9 @@ TEST_CASE("the case table passes what is right") {
   CHECK(failures(product()).empty());
   CHECK(failures(square_by_rule([](auto x, auto dy) { return 2 * x * dy; })).empty());
   CHECK(check(square()).elements > 200);
-  CHECK(check(square(), 2).passed());
+  CHECK(check(square(), {.order = 1}).elements < check(square()).elements / 2);
+  CHECK(check(square()).verdict == "pass");
+  CHECK(check(square(), {.seed = 2}).passed());
 }
 
 TEST_CASE("the case table finds a wrong value, also in one dtype or layout only") {
@@ -93,6 +95,13 @@ TEST_CASE("the case table finds a wrong rule, also in one dtype, layout or order
              ContainsSubstring("contiguous: derivatives"));
   CHECK_THAT(failures(square_by_rule([](auto x, auto dy) { return (recording() ? 2.002 : 2) * x * dy; })),
              ContainsSubstring("under create_graph"));
+}
+
+TEST_CASE("the case table gives a verdict in a word") {
+  const auto verdict = [](auto rule) { return check(square_by_rule(rule)).verdict; };
+  CHECK(verdict([](auto x, auto dy) { return 2.002 * x * dy; }) == "wrong");
+  CHECK(verdict([](auto x, auto dy) { return (x.dtype() == f32 ? 2.0002 : 2) * x * dy; }) == "f32-drift");
+  CHECK(verdict([](auto x, auto dy) { return x * dy / 0.0; }) == "non-finite");
 }
 
 TEST_CASE("the case table finds an op that breaks on short and empty axes") {

@@ -53,8 +53,7 @@ TEST_CASE("every family of cases has a test") {
 }
 
 std::string header(const std::string& name) {
-  const std::string here = __FILE__;
-  std::ifstream file(here.substr(0, here.rfind("tests/")) + "include/fovea/autograd/" + name);
+  std::ifstream file(FOVEA_SOURCE_DIR "/include/fovea/autograd/" + name);
   REQUIRE(file.good());
   std::stringstream text;
   text << file.rdbuf();

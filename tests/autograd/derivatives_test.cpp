@@ -162,3 +162,30 @@ TEST_CASE("derivatives leave their input alone and say what does not fit") {
   CHECK_THROWS_WITH(hvp(f, x, ones({5}, f64)),
                     ContainsSubstring("[hvp]") && ContainsSubstring("(5,)") && ContainsSubstring("(3,)"));
 }
+
+TEST_CASE("jvp and vjp are the Jacobian's products") {
+  Rng rng(3);
+  const Tensor x = randn({3, 5}, rng, f64), v = randn({3, 5}, rng, f64), W = randn({5, 2}, rng, f64);
+  const auto f = [&](const Tensor& t) { return matmul(tanh(t), W); };
+  const Tensor u = randn({3, 2}, rng, f64);
+  const Tensor J = reshape(jacobian(f, x), {6, 15});
+  const std::vector<double> forward = matmul(J, reshape(v, {15, 1})).to_vector();
+  const std::vector<double> backward = matmul(reshape(u, {1, 6}), J).to_vector();
+  const Tensor along = jvp(f, x, v), back = vjp(f, x, u);
+  CHECK(along.shape() == Shape{3, 2});
+  CHECK(back.shape() == x.shape());
+  for (std::size_t i = 0; i < 6; ++i) CHECK(along.to_vector()[i] == Approx(forward[i]).epsilon(1e-12));
+  for (std::size_t i = 0; i < 15; ++i) CHECK(back.to_vector()[i] == Approx(backward[i]).epsilon(1e-12));
+
+  // And the change of f along v, by finite differences.
+  const std::vector<double> up = f(x + 1e-6 * v).to_vector(), down = f(x - 1e-6 * v).to_vector();
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(along.to_vector()[i] == Approx((up[i] - down[i]) / 2e-6).epsilon(1e-6));
+
+  const auto constant = [](const Tensor& t) { return ones({2}, t.dtype()); };
+  CHECK(jvp(constant, x, v).to_vector() == std::vector<double>{0, 0});
+  CHECK(vjp(constant, x, ones({2}, f64)).to_vector() == std::vector<double>(15, 0));
+  CHECK(jvp([](const Tensor& t) { return 3 * t; }, x, v).to_vector() == (3 * v).to_vector());
+  CHECK_THROWS_WITH(jvp(f, x, u), ContainsSubstring("[jvp]") && ContainsSubstring("(3, 2)"));
+  CHECK_THROWS_WITH(vjp(f, x, v), ContainsSubstring("[vjp]") && ContainsSubstring("the output (3, 2)"));
+}

@@ -34,6 +34,12 @@ expect(2 "--threads.*0" train --threads 0)
 expect(1 "above the floor" train --steps 3 --batch 2)
 expect(1 "not finite at step 2" train --steps 9 --lr 1e30)
 
+expect(0 "softmax, axis -1 +688 +[0-9.e-]+  pass\n.*[0-9]+ passed, 0 failed" check --filter softmax)
+expect(0 "\"name\": \"softmax, axis 1\".*\"verdict\": \"pass\"" check --filter softmax --json)
+expect(0 "Linear +[0-9]+.*orders up to 2.*\n" check --filter Linear --order 2 --verbose)
+expect(2 "no op or layer has \"nosuch\"" check --filter nosuch)
+expect(2 "--order.*3" check --order 3)
+
 # The whole run, whose results do not depend on the number of threads.
 foreach(threads IN ITEMS 1 3)
   execute_process(COMMAND "${PROGRAM}" train --threads ${threads} OUTPUT_VARIABLE output RESULT_VARIABLE result)

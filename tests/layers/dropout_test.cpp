@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-TEST_CASE("Dropout: only a Training scope drops; survivors are scaled", "[layers]") {
+TEST_CASE("Dropout: only a Training scope drops, and survivors are scaled", "[layers]") {
   const Dropout layer(0.25);
   const Tensor x = ones({101, 97});
   CHECK(layer(x).to_vector() == x.to_vector());

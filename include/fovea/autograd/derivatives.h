@@ -21,4 +21,16 @@ FOVEA_API Tensor hessian(const Function& f, const Tensor& x);
 /// Shapes: x and v (X...) -> (X...). Throws: ShapeError.
 FOVEA_API Tensor hvp(const Function& f, const Tensor& x, const Tensor& v);
 
+/// The vector-Jacobian product J^T u: one backward pass.
+/// Shapes: x (X...), u as f(x) -> (X...). Throws: ShapeError.
+FOVEA_API Tensor vjp(const Function& f, const Tensor& x, const Tensor& u);
+
+/// The Jacobian-vector product J v: the change of f(x) when x moves along v.
+///
+/// Made by differentiating the backward pass, which is linear in its cotangent: J v = d/du <J^T u, v>. So it
+/// says
+/// what the reverse rules say, and can't check them; gradcheck compares with finite differences.
+/// Shapes: x and v (X...) -> as f(x). Throws: ShapeError.
+FOVEA_API Tensor jvp(const Function& f, const Tensor& x, const Tensor& v);
+
 }  // namespace fovea

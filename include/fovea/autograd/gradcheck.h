@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,14 +17,21 @@
 #include "fovea/export.h"
 #include "fovea/format.h"
 
-/// Checks gradients against finite differences, element by element, in f64.
+/// Checks gradients against finite differences, element by element, in f64, with an estimate of the error of
+/// each difference. docs/gradcheck.md explains how, and shows what it finds.
 ///
-/// Every element of every input is moved up and down by steps that shrink until the central differences,
-/// extrapolated to step 0 (Richardson), agree with each other; that gives a derivative and an estimate of its
-/// error. The output is contracted with a random cotangent, never summed: the gradient of a summed softmax is
+/// The output is contracted with a random cotangent w, never summed: the gradient of a summed softmax is
 /// zero.
 ///
-/// An element passes if |analytic - numeric| <= tolerance * max(1, largest |numeric| of its tensor).
+/// An element with analytic gradient a and numeric derivative n +- e passes if e <= limit and
+/// |a - n| <= limit + e, where
+///
+///   limit = tolerance (|n| + 0.1 L) + s,
+///   L = the largest |n| of the tensor, or a hundredth of its largest sum |w df/dx|, of terms that cancel,
+///   s = 16 x how far the tensor's gradient moves when w is moved by 2^-50 of itself: its own rounding.
+///
+/// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
+/// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon).
 namespace fovea {
 
 /// Tensors by name, in the order they were given: `in["x"]`.
@@ -45,30 +54,55 @@ class FOVEA_API Inputs {
 
 using NamedFunction = std::function<Tensor(const Inputs&)>;
 
+/// A quick look at large tensors: derivatives along random directions instead of single elements.
+struct Screen {
+  int directions = 4;         ///< per tensor
+  std::int64_t elements = 0;  ///< that are checked one by one as well, drawn at random, per tensor
+};
+
 struct GradcheckOptions {
-  int order = 1;            ///< 2: also differentiate the gradient, contracted with a random vector
-  double tolerance = 1e-6;  ///< relative to max(1, largest |numeric| of the tensor)
-  std::uint64_t seed = 1;   ///< of the random cotangent
-  /// Inputs whose gradient may be zero throughout, or that may be empty.
+  int order = 1;                      ///< 2: also differentiate the gradient, contracted with a random vector
+  double tolerance = 1e-6;            ///< relative: see the formula above
+  std::uint64_t seed = 1;             ///< of the cotangent, of directions and of the choice of elements
+  bool jacobian = false;              ///< each element of the output by itself, instead of a random cotangent
+  std::optional<Screen> screen = {};  ///< for tensors too large to check every element
+  bool kinks_fail = false;
+  /// Compare f32 values and gradients with f64 on the same inputs, where f runs in f32 too.
+  bool compare_f32 = true;
+  /// How many roundings of f32 its results may differ by, beyond what rounding the inputs does to them.
+  double f32_roundings = 64;
+  /// Tensors whose gradient may be zero throughout, or that may be empty.
   std::vector<std::string> expect_zero = {};
+  /// Elements that are not checked, such as frozen rows: a tensor's name and leading indices, "table[0]".
+  std::vector<std::string> exclude = {};
 };
 
 enum class Verdict {
   pass,
-  wrong,         ///< the difference exceeds the tolerance, or one of the two is not finite
-  inconclusive,  ///< the error estimate of the numeric derivative exceeds the tolerance; not a pass
+  kink,  ///< the slopes to the left and right differ, and the analytic value is one of them or between
+  wrong,
+  inconclusive,  ///< the error estimate of the numeric derivative exceeds the limit: not a pass
+  non_finite,    ///< the function, its gradient or its derivative is not finite
+  f32_drift,     ///< the f32 result is off by more than rounding explains
 };
 FOVEA_API const char* name_of(Verdict verdict);
 
-/// One element that did not pass.
+/// One element that was compared.
 struct ElementCheck {
   int order = 1;
   std::string input;
   Shape index;
   double analytic = 0;
-  double numeric = 0;
-  double error = 0;  ///< estimated, of `numeric`
+  double numeric = 0;  ///< for f32_drift, what f64 gives
+  double error = 0;    ///< estimated, of `numeric`; for f32_drift, what rounding explains
   Verdict verdict = Verdict::pass;
+  /// The slopes on either side, where it is a kink.
+  std::optional<double> left = {}, right = {};
+  /// |analytic - numeric|, relative to what the limit is relative to: the tolerance is the most that it may
+  /// be.
+  double relative = 0;
+  /// Of the output, in Jacobian mode. A direction of a screen has no index.
+  std::optional<Shape> output = {};
 
   double difference() const { return analytic - numeric; }
 };
@@ -78,30 +112,51 @@ struct TensorCheck {
   int order = 1;
   std::string input;
   Shape shape;
-  double largest = 0;  ///< |numeric|
-  double worst = 0;    ///< |analytic - numeric|
-  /// Every gradient is zero or there is no element, and `expect_zero` does not name it.
+  std::int64_t elements = 0;  ///< how many were compared, or directions
+  double largest = 0;         ///< |numeric|
+  ElementCheck worst = {};    ///< by `relative`
+  /// Every gradient is zero or no element was compared, and `expect_zero` does not name it.
   bool vacuous = false;
+  /// What its wrong elements look like: "analytic = 1.001 x numeric". Empty if nothing known.
+  std::string hint = {};
 };
 
 struct GradcheckReport {
   double tolerance = 0;
-  std::int64_t elements = 0;     ///< how many were checked
+  std::uint64_t seed = 0;
+  bool screened = false;
+  bool kinks_fail = false;
+  std::int64_t elements = 0;     ///< how many were checked, or directions
   std::int64_t evaluations = 0;  ///< of the function or its gradient
+  double seconds = 0;
   std::vector<TensorCheck> tensors = {};
-  std::vector<ElementCheck> failures = {};  ///< every element that did not pass, worst first
+  std::vector<ElementCheck> failures = {};  ///< every element that failed, worst first
+  std::vector<ElementCheck> kinks = {};     ///< every kink, unless `kinks_fail`
+  std::string not_deterministic = {};       ///< where two passes over the same inputs differ
+  std::string aliased = {};                 ///< why nothing was checked: an input overlaps itself
+  std::string f32 = {};                     ///< why f32 was not compared; empty if it was, or was not asked
 
   bool passed() const;
-  /// The largest |analytic - numeric| / max(1, largest |numeric|) of any tensor: what the tolerance limits.
+  explicit operator bool() const { return passed(); }
+  /// In a word: "pass", "kink" (a pass), or the gravest of what is wrong: "aliased", "not deterministic",
+  /// "wrong", "non-finite", "inconclusive", "f32-drift", "kink" where kinks fail, "vacuous".
+  std::string verdict() const;
+  /// The largest `relative` of any tensor: what the tolerance limits.
   double worst() const;
 };
 
-/// A summary line and, if it did not pass, a table of the failures, the first `rows` of them.
-FOVEA_API std::string to_string(const GradcheckReport& report, std::size_t rows = 100);
+/// A summary line and a table: of the elements that failed and the kinks, worst first, at most `rows`; if
+/// there are none, of the worst element of each tensor. With hints.
+FOVEA_API std::string to_string(const GradcheckReport& report, std::size_t rows = 20);
+/// The whole report as a JSON object. Numbers that are not finite are strings: "nan", "inf", "-inf".
+FOVEA_API std::string to_json(const GradcheckReport& report);
+/// So that `CHECK(gradcheck(f, x))` prints the table when it fails, in Catch2 and its like.
+FOVEA_API std::ostream& operator<<(std::ostream& out, const GradcheckReport& report);
 
 /// Checks d f / d each input. The inputs are copied to f64; the caller's tensors stay as they are.
-/// f must be deterministic and keep to f64 when its inputs do.
-/// Throws: ValueError for an order other than 1 and 2, or if `expect_zero` names no input.
+/// f must be deterministic and keep to the dtype of its inputs.
+/// Throws: ValueError for an order other than 1 and 2, or if `expect_zero` or `exclude` names nothing there
+/// is.
 FOVEA_API GradcheckReport gradcheck(const NamedFunction& f, const Inputs& inputs,
                                     const GradcheckOptions& options = {});
 
@@ -136,12 +191,31 @@ requires(!std::invocable<const F&, const Inputs&>) GradcheckReport
 }
 
 /// Checks d f / d each tensor, where f reads the tensors from wherever they are, such as a layer's
-/// parameters. Each element is moved in place and restored.
+/// parameters. Each element is moved in place and restored. f32 is not compared.
 ///
-/// Throws: as gradcheck; DtypeError if a tensor is not f64; ValueError if one overlaps itself in memory.
+/// Throws: as gradcheck; DtypeError if a tensor is not f64.
 FOVEA_API GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f,
                                              const std::vector<NamedTensor>& tensors,
                                              const GradcheckOptions& options = {});
+
+namespace detail {
+/// Tensors, and the function that reads them.
+struct Subject {
+  std::function<Tensor()> f;
+  std::vector<NamedTensor> tensors;
+};
+/// Sets the same up anew, in a dtype.
+using MakeSubject = std::function<Subject(Dtype)>;
+
+FOVEA_API GradcheckReport gradcheck_subject(const MakeSubject& make, const GradcheckOptions& options);
+}  // namespace detail
+
+/// Checks that two functions agree, in value and in the gradient of every input, such as a fused kernel and
+/// the formula made of primitive ops; at order 2 also in second derivatives. They may differ by
+/// `roundings` of f64 of the largest element. In the report `numeric` is what `expected` gives.
+FOVEA_API GradcheckReport compare_functions(const NamedFunction& f, const NamedFunction& expected,
+                                            const Inputs& inputs, const GradcheckOptions& options = {},
+                                            double roundings = 4096);
 
 }  // namespace fovea
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <concepts>
-#include <vector>
+#include <memory>
 
 #include "fovea/autograd/gradcheck.h"
 #include "fovea/autograd/ops.h"
@@ -10,19 +10,24 @@
 namespace fovea {
 
 /// Checks the gradients of `layer(x)`: of each parameter, by its name, and of the input, called "x", if it is
-/// a Tensor (ids have none). The layer and x are copied to f64; the caller's stay as they are. Throws: as
-/// gradcheck of a function, and as `members`.
+/// a Tensor (ids have none). The layer and x are copied to f64; the caller's stay as they are. Copies in f32
+/// are compared with f64, whatever the layer's dtype. Throws: as gradcheck of a function, and as `members`.
 template <Layer L, class Input>
 GradcheckReport gradcheck(const L& layer, const Input& x, const GradcheckOptions& options = {}) {
-  const L exact = to(layer, f64);
-  std::vector<NamedTensor> leaves = named_parameters(exact);
-  if constexpr (std::same_as<Input, Tensor>) {
-    const Tensor input = clone(to(x.detach(), f64));
-    leaves.push_back({"x", input});
-    return gradcheck_in_place([&] { return exact(input); }, leaves, options);
-  } else {
-    return gradcheck_in_place([&] { return exact(x); }, leaves, options);
-  }
+  return detail::gradcheck_subject(
+      [&](Dtype dtype) {
+        const auto copy = std::make_shared<const L>(to(layer, dtype));
+        detail::Subject subject{{}, named_parameters(*copy)};
+        if constexpr (std::same_as<Input, Tensor>) {
+          const Tensor input = clone(to(x.detach(), dtype));
+          subject.tensors.push_back({"x", input});
+          subject.f = [copy, input] { return (*copy)(input); };
+        } else {
+          subject.f = [copy, x] { return (*copy)(x); };
+        }
+        return subject;
+      },
+      options);
 }
 
 }  // namespace fovea

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/cases.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "fovea/error.h"
+#include "layers/cases.h"
+
+namespace fovea::cli {
+namespace {
+
+struct Settings {
+  std::string filter;
+  int order = 1;
+  std::uint64_t seed = 1;
+  bool json = false;
+  bool verbose = false;
+};
+
+// What was found out about one op or layer.
+struct Result {
+  std::int64_t elements = 0;
+  double worst = 0;
+  std::string verdict;
+  std::vector<std::string> failures;
+  std::string details;  // shown with --verbose, also where all is well
+};
+
+struct Check {
+  std::string name;
+  const char* kind;
+  std::function<Result()> run;
+};
+
+Result check_op(const Case& row, const Settings& settings) {
+  CaseReport report = check(row, {.seed = settings.seed, .order = settings.order});
+  return {report.elements, report.worst, std::move(report.verdict), std::move(report.failures), ""};
+}
+
+Result check_layer(const LayerCase& row, const Settings& settings) {
+  const GradcheckReport report = row.check({.order = settings.order, .seed = settings.seed});
+  Result result{report.elements, report.worst(), report.verdict(), {}, to_string(report)};
+  if (!report.passed()) result.failures.push_back(result.details);
+  return result;
+}
+
+std::vector<Check> checks_that_match(const Settings& settings) {
+  std::vector<Check> checks;
+  const auto add = [&](const std::string& name, const char* kind, std::function<Result()> run) {
+    if (name.find(settings.filter) != std::string::npos) checks.push_back({name, kind, std::move(run)});
+  };
+  for (Case& row : all_cases()) {
+    add(row.name, "op", [row, &settings] { return check_op(row, settings); });
+  }
+  for (LayerCase& row : layer_cases()) {
+    add(row.name, "layer", [row, &settings] { return check_layer(row, settings); });
+  }
+  return checks;
+}
+
+// An exception is a failure of its row, not of the whole run.
+Result run(const Check& check) {
+  try {
+    return check.run();
+  } catch (const std::exception& error) {
+    return {0, 0, "error", {error.what()}, ""};
+  }
+}
+
+// The line that is rewritten on a terminal: which check is running.
+void show_progress(std::size_t done, std::size_t all, const std::string& name) {
+  if (!is_terminal(stderr)) return;
+  fmt::print(stderr, "\r\033[K{}/{} {}", done, all, name);
+  std::fflush(stderr);
+}
+void clear_progress() {
+  if (is_terminal(stderr)) fmt::print(stderr, "\r\033[K");
+}
+
+constexpr int name_width = 58;
+
+void print_line(const Check& check, const Result& result, bool verbose) {
+  fmt::print("{:<{}} {:>9} {:>10.1e}  {}\n", check.name, name_width, with_commas(result.elements),
+             result.worst, result.verdict);
+  const auto indented = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
+      text.replace(at, 1, "\n  ");
+    return text;
+  };
+  if (verbose && result.failures.empty() && !result.details.empty())
+    fmt::print("  {}\n", indented(result.details));
+  // The first failure says the most; the others often follow from it.
+  const std::size_t shown =
+      verbose ? result.failures.size() : std::min<std::size_t>(1, result.failures.size());
+  for (std::size_t i = 0; i < shown; ++i) fmt::print("  {}\n", indented(result.failures[i]));
+  if (shown < result.failures.size()) {
+    fmt::print("  ... and {} more: see --verbose\n", result.failures.size() - shown);
+  }
+}
+
+nlohmann::ordered_json json_of(const Check& check, const Result& result) {
+  nlohmann::ordered_json json{{"name", check.name},
+                              {"kind", check.kind},
+                              {"elements", result.elements},
+                              {"verdict", result.verdict},
+                              {"passed", result.failures.empty()},
+                              {"failures", result.failures}};
+  // JSON has no number for what is not finite.
+  if (std::isfinite(result.worst)) {
+    json["worst"] = result.worst;
+  } else {
+    json["worst"] = nullptr;
+  }
+  return json;
+}
+
+int check_all(const Settings& settings) {
+  const std::vector<Check> checks = checks_that_match(settings);
+  if (checks.empty()) {
+    fmt::print(stderr, "fovea: no op or layer has \"{}\" in its name: `fovea check` lists them\n",
+               settings.filter);
+    return 2;
+  }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::int64_t elements = 0, failed = 0;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!settings.json) {
+    fmt::print("{:<{}} {:>9} {:>10}  verdict\n", "op or layer", name_width, "elements", "worst");
+  }
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    show_progress(i + 1, checks.size(), checks[i].name);
+    const Result result = run(checks[i]);
+    clear_progress();
+    elements += result.elements;
+    failed += !result.failures.empty();
+    if (settings.json) {
+      rows.push_back(json_of(checks[i], result));
+    } else {
+      print_line(checks[i], result, settings.verbose);
+      std::fflush(stdout);
+    }
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (settings.json) {
+    const nlohmann::ordered_json all{{"passed", failed == 0},
+                                     {"order", settings.order},
+                                     {"seed", settings.seed},
+                                     {"seconds", seconds},
+                                     {"checks", rows}};
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, seed {}, {:.1f} s\n",
+               static_cast<std::int64_t>(checks.size()) - failed, failed, with_commas(elements),
+               settings.order, settings.seed, seconds);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command check_command(CLI::App& program) {
+  const auto settings = std::make_shared<Settings>();
+  CLI::App* parser =
+      program.add_subcommand("check", "Check the gradients of every op and layer against finite differences");
+  parser->add_option("--filter", settings->filter, "Only those with this text in their name")
+      ->type_name("TEXT");
+  parser->add_option("--order", settings->order, "2: check second derivatives too")
+      ->check(CLI::Validator(CLI::Range(1, 2)).description(""));
+  parser->add_option("--seed", settings->seed, "Of inputs and cotangents")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
+  parser->add_flag("--json", settings->json, "Print the results as JSON");
+  parser->add_flag("--verbose", settings->verbose,
+                   "Print every failure, and the worst elements of every layer");
+  return {parser, [settings] { return check_all(*settings); }};
+}
+
+}  // namespace fovea::cli
