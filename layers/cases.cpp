@@ -82,6 +82,100 @@ void add_positions(LayerCases& cases, Rng& rng) {
   cases.add("RelativeBias, in attention",
             BiasedAttention<RelativeBias>{RelativeBias(3, rng, {.buckets = 4, .max_distance = 5})}, heads);
   cases.add("Alibi, in attention", BiasedAttention<Alibi>{Alibi(3)}, heads);
+  const Tensor x = randn({2, 3, 5}, rng);
+  cases.add("AddedPositions, learned", AddedPositions(Positions::learned, 3, 5, rng), x);
+  cases.add("AddedPositions, sine-cosine", AddedPositions(Positions::sine_cosine, 3, 5, rng), x);
+  cases.add("AddedPositions, none", AddedPositions(Positions::none, 3, 5, rng), x);
+}
+
+// Queries of x, which is in two parts along time: the context is the second.
+struct CrossAttention {
+  MultiHeadAttention layer;
+  std::int64_t queries;
+
+  Tensor operator()(const Tensor& x) const {
+    return layer(slice(x, 1, 0, queries), slice(x, 1, queries, x.size(1)));
+  }
+  static void visit(const CrossAttention& self, Visitor& v) { v("layer", self.layer); }
+};
+
+void add_attention(LayerCases& cases, Rng& rng) {
+  const Tensor x = randn({1, 5, 6}, rng);
+  // One number added to all scores of a query changes nothing, so a bias of the keys has no effect, unless
+  // they are turned, normalised or bent, or there is a sink.
+  const std::vector<std::string> key_bias{"bk"}, inner_key_bias{"layer.bk"};
+  const auto attention = [&](const MultiHeadAttentionOptions& options) {
+    return MultiHeadAttention(6, 3, rng, options);
+  };
+  cases.add("MultiHeadAttention", attention({}), x, key_bias);
+  cases.add("MultiHeadAttention, grouped heads of another size",
+            MultiHeadAttention(5, 4, rng, {.key_value_heads = 2, .head_size = 3}), randn({1, 3, 5}, rng),
+            key_bias);
+  cases.add("MultiHeadAttention, without biases", attention({.bias = false}), x);
+  cases.add("MultiHeadAttention, rotary halves", attention({.rotary = RotaryOptions{}}), x);
+  cases.add("MultiHeadAttention, rotary adjacent",
+            attention({.rotary = RotaryOptions{.pairing = Pairing::adjacent, .base = 50}}), x);
+  cases.add("MultiHeadAttention, ALiBi", attention({.alibi = true}), x, key_bias);
+  cases.add("MultiHeadAttention, relative",
+            attention({.relative = RelativeBuckets{.buckets = 4, .max_distance = 3}}), x, key_bias);
+  cases.add("MultiHeadAttention, window", attention({.window = 2}), x, key_bias);
+  cases.add("MultiHeadAttention, norms of queries and keys", attention({.qk_norm = true}), x);
+  cases.add("MultiHeadAttention, softcap", attention({.softcap = 1.5}), x);
+  cases.add("MultiHeadAttention, sinks", attention({.sinks = true}), x);
+  cases.add("MultiHeadAttention, in training", InTraining<MultiHeadAttention>{attention({.dropout = 0.3})}, x,
+            inner_key_bias);
+  cases.add("MultiHeadAttention, to a context", CrossAttention{attention({}), 2}, x, inner_key_bias);
+}
+
+void add_blocks(LayerCases& cases, Rng& rng) {
+  const Tensor x = randn({1, 3, 4}, rng);
+  const std::vector<std::string> key_bias{"attention.bk"};
+  const auto block = [&](const TransformerBlockOptions& options) {
+    return TransformerBlock(4, 2, rng, options);
+  };
+  cases.add("TransformerBlock, norms before", block({.d_hidden = 7}), x, key_bias);
+  cases.add("TransformerBlock, norms after", block({.norm_place = NormPlace::post, .d_hidden = 7}), x,
+            key_bias);
+  cases.add("TransformerBlock, RmsNorm and SwiGlu",
+            block({.norm = NormKind::rms, .d_hidden = 5, .swiglu = true}), x, key_bias);
+  cases.add("TransformerBlock, in training",
+            InTraining<TransformerBlock>{block({.d_hidden = 5, .dropout = 0.3})}, x, {"layer.attention.bk"});
+}
+
+void add_models(LayerCases& cases, Rng& rng) {
+  const Indices ids{{2, 0, 4}};
+  const auto key_biases = [](const std::string& prefix = "") {
+    return std::vector<std::string>{prefix + "blocks.0.attention.bk", prefix + "blocks.1.attention.bk"};
+  };
+  // Words and weights larger than at first, so that attention is not nearly the mean of all it sees.
+  const auto lively = [&](auto model) {
+    model.words.table = parameter(30.0 * model.words.table);
+    for (TransformerBlock& block : model.blocks) block.initialise(0.5, 0.3, rng);
+    return model;
+  };
+  GptConfig gpt{.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 2, .d_hidden = 3};
+  cases.add("Gpt", lively(Gpt(gpt, rng)), ids, key_biases());
+  cases.add("Gpt, in training", InTraining<Gpt>{lively(Gpt(gpt, rng))}, ids, key_biases("layer."));
+  gpt.checkpoint_blocks = true;
+  cases.add("Gpt, checkpointed", lively(Gpt(gpt, rng)), ids, key_biases());
+  gpt = {.vocabulary = 5,
+         .d_model = 4,
+         .heads = 2,
+         .layers = 1,
+         .positions = Positions::rotary,
+         .norm = NormKind::rms,
+         .bias = false,
+         .tied_output = false,
+         .key_value_heads = 1,
+         .d_hidden = 3,
+         .swiglu = true,
+         .qk_norm = true};
+  cases.add("Gpt, as Llama", lively(Gpt(gpt, rng)), ids);
+
+  EncoderConfig encoder{.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 2, .d_hidden = 3};
+  cases.add("Encoder, norms before", lively(Encoder(encoder, rng)), ids, key_biases());
+  encoder.norm_place = NormPlace::post;
+  cases.add("Encoder, norms after", lively(Encoder(encoder, rng)), ids, key_biases());
 }
 
 void add_multi_head_attention(LayerCases& cases, Rng& rng) {
@@ -160,6 +254,9 @@ std::vector<LayerCase> layer_cases() {
   add_activations(cases, rng);
   add_feed_forward(cases, rng);
   add_positions(cases, rng);
+  add_attention(cases, rng);
+  add_blocks(cases, rng);
+  add_models(cases, rng);
   cases.add("SelfAttention", SelfAttention(5, 3, rng), randn({2, 7, 5}, rng));
   add_multi_head_attention(cases, rng);
   add_models(cases, rng);

@@ -7,7 +7,6 @@
 #include "fovea/autograd/ops.h"
 #include "fovea/autograd/training.h"
 #include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
 #include "fovea/layers/state.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
@@ -218,29 +217,6 @@ TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layer
   }
   CHECK(gradients[0] == gradients[1]);
   CHECK(kept[1] < kept[0] / 3);
-}
-
-TEST_CASE("Gpt: gradients", "[layers]") {
-  const auto check = [](GptConfig config, const std::vector<std::string>& expect_zero = {}) {
-    config.vocabulary = 5;
-    config.context = 3;
-    config.d_model = 4;
-    config.layers = 2;
-    config.d_hidden = 3;
-    const GradcheckReport report =
-        gradcheck(lively(config, f64), Indices{{2, 0, 4}}, {.order = 2, .expect_zero = expect_zero});
-    INFO(to_string(report));
-    CHECK(report.passed());
-  };
-  const std::vector<std::string> key_biases{"blocks.0.attention.bk", "blocks.1.attention.bk"};
-  check(tiny, key_biases);
-  check(with(Positions::relative), key_biases);
-  GptConfig modern = with(Positions::rotary);
-  modern.norm = NormKind::rms;
-  modern.swiglu = modern.qk_norm = true;
-  modern.bias = modern.tied_output = false;
-  modern.key_value_heads = 1;
-  check(modern);
 }
 
 TEST_CASE("Gpt: a state goes from one to another", "[layers]") {

@@ -6,7 +6,6 @@
 #include "fovea/autograd/ops.h"
 #include "fovea/autograd/training.h"
 #include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"
@@ -108,22 +107,6 @@ TEST_CASE("TransformerBlock: drawn anew", "[layers]") {
   CHECK(deviation(swiglu ? "mlp.W1" : "mlp.up.W") == Approx(0.5).epsilon(0.1));
   CHECK(deviation(swiglu ? "mlp.W2" : "mlp.down.W") == Approx(0.01).epsilon(0.1));
   if (swiglu) CHECK(deviation("mlp.W3") == Approx(0.5).epsilon(0.1));
-}
-
-TEST_CASE("TransformerBlock: gradients", "[layers]") {
-  const auto check = [](const Options& options, const std::vector<std::string>& expect_zero = {}) {
-    Rng rng(3);
-    const GradcheckReport report = gradcheck(TransformerBlock(4, 2, rng, options), randn({1, 3, 4}, rng),
-                                             {.order = 2, .expect_zero = expect_zero});
-    INFO(to_string(report));
-    CHECK(report.passed());
-  };
-  check({.activation = Activation::gelu_tanh, .d_hidden = 7}, {"attention.bk"});
-  check({.norm_place = NormPlace::post, .activation = Activation::silu, .d_hidden = 5}, {"attention.bk"});
-  check({.attention = {.key_value_heads = 1, .bias = false, .rotary = RotaryOptions{}, .qk_norm = true},
-         .norm = NormKind::rms,
-         .d_hidden = 5,
-         .swiglu = true});
 }
 
 TEST_CASE("TransformerBlock: nothing to see, a batch of zero: no NaN", "[layers]") {
