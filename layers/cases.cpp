@@ -75,7 +75,6 @@ void add_feed_forward(LayerCases& cases, Rng& rng) {
 void add_positions(LayerCases& cases, Rng& rng) {
   cases.add("SineCosinePositions", SineCosinePositions(5), randn({2, 3, 5}, rng));
   cases.add("LearnedPositions", LearnedPositions(3, 5, rng), randn({2, 3, 5}, rng));
-  cases.add("AddedPositions", AddedPositions(Positions::learned, 3, 5, rng), randn({2, 3, 5}, rng));
   const Tensor heads = randn({2, 3, 5, 2}, rng);
   cases.add("Rotary, halves", Rotary(2), heads);
   cases.add("Rotary, adjacent", Rotary(6, {.pairing = Pairing::adjacent}), randn({2, 3, 6}, rng));
@@ -87,17 +86,6 @@ void add_positions(LayerCases& cases, Rng& rng) {
   cases.add("AddedPositions, sine-cosine", AddedPositions(Positions::sine_cosine, 3, 5, rng), x);
   cases.add("AddedPositions, none", AddedPositions(Positions::none, 3, 5, rng), x);
 }
-
-// Queries of x, which is in two parts along time: the context is the second.
-struct CrossAttention {
-  MultiHeadAttention layer;
-  std::int64_t queries;
-
-  Tensor operator()(const Tensor& x) const {
-    return layer(slice(x, 1, 0, queries), slice(x, 1, queries, x.size(1)));
-  }
-  static void visit(const CrossAttention& self, Visitor& v) { v("layer", self.layer); }
-};
 
 void add_attention(LayerCases& cases, Rng& rng) {
   const Tensor x = randn({1, 5, 6}, rng);
@@ -124,7 +112,8 @@ void add_attention(LayerCases& cases, Rng& rng) {
   cases.add("MultiHeadAttention, sinks", attention({.sinks = true}), x);
   cases.add("MultiHeadAttention, in training", InTraining<MultiHeadAttention>{attention({.dropout = 0.3})}, x,
             inner_key_bias);
-  cases.add("MultiHeadAttention, to a context", CrossAttention{attention({}), 2}, x, inner_key_bias);
+  cases.add("MultiHeadAttention, to a context", attention({}),
+            Inputs{{"x", randn({2, 3, 6}, rng)}, {"context", randn({2, 5, 6}, rng)}}, key_bias);
 }
 
 void add_blocks(LayerCases& cases, Rng& rng) {
@@ -178,67 +167,6 @@ void add_models(LayerCases& cases, Rng& rng) {
   cases.add("Encoder, norms after", lively(Encoder(encoder, rng)), ids, key_biases());
 }
 
-void add_multi_head_attention(LayerCases& cases, Rng& rng) {
-  const Tensor x = randn({2, 3, 6}, rng);
-  const auto add = [&](const std::string& options_name, const MultiHeadAttentionOptions& options,
-                       std::vector<std::string> expect_zero = {}) {
-    cases.add("MultiHeadAttention" + options_name, MultiHeadAttention(6, 3, rng, options), x,
-              std::move(expect_zero));
-  };
-  add("", {}, {"bk"});  // it moves all scores of a query alike
-  add(", grouped heads", {.key_value_heads = 1, .head_size = 5, .bias = false});
-  add(", rotary with qk-norm", {.head_size = 4, .rotary = RotaryOptions{}, .qk_norm = true});
-  add(", ALiBi in a window", {.bias = false, .alibi = true, .window = 2});
-  add(", relative", {.bias = false, .relative = RelativeBuckets{.buckets = 4, .max_distance = 5}});
-  add(", softcap and sinks", {.softcap = 1.5, .sinks = true});
-  cases.add("MultiHeadAttention, dropout in training",
-            InTraining<MultiHeadAttention>{MultiHeadAttention(6, 3, rng, {.bias = false, .dropout = 0.3})},
-            x);
-  cases.add("MultiHeadAttention, of a context", MultiHeadAttention(6, 3, rng, {.bias = false}),
-            Inputs{{"x", x}, {"context", randn({2, 5, 6}, rng)}});
-}
-
-void add_models(LayerCases& cases, Rng& rng) {
-  const Tensor x = randn({2, 3, 4}, rng);
-  const std::vector<std::string> keys{"attention.bk"};
-  cases.add("TransformerBlock", TransformerBlock(4, 2, rng), x, keys);
-  cases.add("TransformerBlock, norm after", TransformerBlock(4, 2, rng, {.norm_place = NormPlace::post}), x,
-            keys);
-  cases.add("TransformerBlock, RmsNorm and SwiGlu",
-            TransformerBlock(4, 2, rng, {.norm = NormKind::rms, .d_hidden = 5, .swiglu = true}), x, keys);
-  const Indices ids{{2, 0, 4}, {4, 1, 3}};
-  const std::vector<std::string> keys_of_block{"blocks.0.attention.bk"};
-  cases.add("Gpt", Gpt({.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 1}, rng), ids,
-            keys_of_block);
-  cases.add("Gpt, as Llama",
-            Gpt({.vocabulary = 5,
-                 .d_model = 4,
-                 .heads = 2,
-                 .layers = 1,
-                 .positions = Positions::rotary,
-                 .norm = NormKind::rms,
-                 .bias = false,
-                 .tied_output = false,
-                 .key_value_heads = 1,
-                 .d_hidden = 5,
-                 .swiglu = true},
-                rng),
-            ids);
-  cases.add("Gpt, blocks checkpointed",
-            Gpt({.vocabulary = 5,
-                 .context = 3,
-                 .d_model = 4,
-                 .heads = 2,
-                 .layers = 1,
-                 .bias = false,
-                 .d_hidden = 5,
-                 .checkpoint_blocks = true},
-                rng),
-            ids);
-  cases.add("Encoder", Encoder({.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 1}, rng),
-            ids, keys_of_block);
-}
-
 }  // namespace
 
 std::vector<LayerCase> layer_cases() {
@@ -258,8 +186,6 @@ std::vector<LayerCase> layer_cases() {
   add_blocks(cases, rng);
   add_models(cases, rng);
   cases.add("SelfAttention", SelfAttention(5, 3, rng), randn({2, 7, 5}, rng));
-  add_multi_head_attention(cases, rng);
-  add_models(cases, rng);
   cases.add("OneHeadModel", OneHeadModel(7, 5, rng), Indices{{2, 0, 4}, {6, 1, 3}});
   return std::move(cases.rows);
 }
