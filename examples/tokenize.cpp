@@ -12,7 +12,7 @@ using namespace fovea;
 namespace {
 
 std::filesystem::path make_folder() {
-  const auto folder = std::filesystem::temp_directory_path() / "fovea_tokenize";
+  auto folder = std::filesystem::temp_directory_path() / "fovea_tokenize";
   std::filesystem::create_directories(folder);
   std::ofstream text(folder / "input.txt");
   for (int i = 0; i < 50; ++i) text << "The key to the cabinets is rusted. It's " << 1900 + i << "!\n";

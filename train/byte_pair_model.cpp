@@ -86,7 +86,7 @@ BytePairReader::BytePairReader(const nlohmann::json& vocabulary) {
     }
     std::string& place = names_[id.get<std::size_t>()];
     if (!ids_.emplace(name, id.get<std::int64_t>()).second || !place.empty()) {
-      fail<ValueError>("tokens \"{}\" and \"{}\" have the same id {}", place, name, id.dump());
+      fail<ValueError>(R"(tokens "{}" and "{}" have the same id {})", place, name, id.dump());
     }
     if (name.empty()) fail<ValueError>("the token with id {} is empty", id.dump());
     place = name;

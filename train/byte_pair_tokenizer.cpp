@@ -24,7 +24,7 @@ class Joiner {
                   std::vector<std::int64_t>& ids) {
     start(word, bytes);
     while (!candidates_.empty()) {
-      std::ranges::pop_heap(candidates_, std::ranges::greater());
+      std::ranges::pop_heap(candidates_, std::greater());
       const Candidate best = candidates_.back();
       candidates_.pop_back();
       if (rank_at(best.place) == best.rank) join(best);
@@ -43,7 +43,9 @@ class Joiner {
   struct Candidate {
     std::size_t rank;
     std::size_t place;
-    auto operator<=>(const Candidate&) const = default;
+    bool operator>(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : place > other.place;
+    }
   };
 
   void start(std::string_view word, const std::array<std::int64_t, 256>& bytes) {
@@ -69,7 +71,7 @@ class Joiner {
     const std::size_t rank = rank_at(place);
     if (rank == none) return;
     candidates_.push_back({rank, place});
-    std::ranges::push_heap(candidates_, std::ranges::greater());
+    std::ranges::push_heap(candidates_, std::greater());
   }
 
   void join(const Candidate& pair) {

@@ -5,6 +5,7 @@ namespace {
 
 std::vector<std::string> all_bytes() {
   std::vector<std::string> bytes;
+  bytes.reserve(256);
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   return bytes;
 }

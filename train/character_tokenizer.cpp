@@ -35,6 +35,7 @@ std::vector<std::string> tokens_of(std::string_view text, const CharacterOptions
     at += next.length;
   }
   std::vector<std::string> tokens;
+  tokens.reserve(codes.size() + 1);
   for (const char32_t code : codes) tokens.push_back(detail::to_utf8(code));
   if (options.unknown) tokens.emplace_back("<unk>");
   return tokens;

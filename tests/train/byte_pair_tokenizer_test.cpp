@@ -1,5 +1,6 @@
 #include "fovea/train/byte_pair_tokenizer.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <fstream>
@@ -43,7 +44,7 @@ const BytePairTokenizer& sample_tokenizer() {
 }
 
 // Merges found again by counting everything after each merge.
-std::vector<std::string> merges_by_recount(std::vector<std::string> words, std::size_t merges) {
+std::vector<std::string> merges_by_recount(const std::vector<std::string>& words, std::size_t merges) {
   const BytePairTokenizer bytes = BytePairTokenizer::train("", {.merges = 0});
   std::vector<std::vector<std::string>> split;
   std::map<std::string, std::int64_t> ids;
@@ -69,7 +70,7 @@ std::vector<std::string> merges_by_recount(std::vector<std::string> words, std::
       if (id == best->first.first) left = token;
       if (id == best->first.second) right = token;
     }
-    learned.push_back(left + "+" + right);
+    learned.push_back(fmt::format("{}+{}", left, right));
     ids.emplace(left + right, static_cast<std::int64_t>(ids.size()));
     for (auto& word : split) {
       for (std::size_t i = 1; i < word.size(); ++i) {
@@ -225,7 +226,7 @@ TEST_CASE("BytePairTokenizer: a malformed vocab.json is an error that says what 
   SECTION("an id that is no number") {
     files.tokens["he"] = "256";
     files.write_tokens();
-    refuses("the id of token \"he\" is \"256\"");
+    refuses(R"(the id of token "he" is "256")");
   }
   SECTION("an id beyond the others") {
     files.tokens["hey"] = 300;
@@ -235,7 +236,7 @@ TEST_CASE("BytePairTokenizer: a malformed vocab.json is an error that says what 
   SECTION("one id twice") {
     files.tokens["hey"] = 256;
     files.write_tokens();
-    refuses("tokens \"he\" and \"hey\" have the same id 256");
+    refuses(R"(tokens "he" and "hey" have the same id 256)");
   }
   SECTION("no token for a byte") {
     files.tokens.erase("Ġ");

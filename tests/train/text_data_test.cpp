@@ -94,7 +94,7 @@ TEST_CASE("TokenData: what is no whole token file is refused", "[train]") {
   const TemporaryFolder folder;
   TokenData(counting(7), 7).save(folder / "tokens");
   const std::string whole = read_text(folder / "tokens");
-  const auto refuses = [&](std::string bytes, const std::string& text) {
+  const auto refuses = [&](const std::string& bytes, const std::string& text) {
     const auto path = write(folder / "spoilt", bytes);
     CHECK_THROWS_AS(TokenData::open(path), FileError);
     CHECK_THROWS_WITH(TokenData::open(path), ContainsSubstring("spoilt'") && ContainsSubstring(text));
