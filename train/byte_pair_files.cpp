@@ -52,7 +52,7 @@ BytePairTokenizer BytePairTokenizer::load(const std::filesystem::path& vocab_jso
 
 void BytePairTokenizer::save(const std::filesystem::path& vocab_json,
                              const std::filesystem::path& merges_txt) const {
-  const std::string vocabulary = detail::vocabulary_of(*this).dump();
+  const std::string vocabulary = detail::vocabulary_of(*this);
   std::string lines(version);
   for (const Merge& merge : merges_) lines += detail::line_of(*this, merge) + '\n';
   detail::write_file("BytePairTokenizer::save", vocab_json, {std::as_bytes(std::span(vocabulary))});
@@ -60,11 +60,10 @@ void BytePairTokenizer::save(const std::filesystem::path& vocab_json,
 }
 
 std::string BytePairTokenizer::to_json() const {
-  nlohmann::ordered_json merges = nlohmann::ordered_json::array();
+  nlohmann::json merges = nlohmann::json::array();
   for (const Merge& merge : merges_) merges.push_back(detail::line_of(*this, merge));
-  return nlohmann::ordered_json{
-      {"type", "byte_pair"}, {"vocab", detail::vocabulary_of(*this)}, {"merges", std::move(merges)}}
-      .dump();
+  return fmt::format(R"({{"type":"byte_pair","vocab":{},"merges":{}}})", detail::vocabulary_of(*this),
+                     merges.dump());
 }
 
 }  // namespace fovea

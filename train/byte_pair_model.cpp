@@ -133,16 +133,18 @@ std::vector<std::string> BytePairReader::tokens() const {
   return tokens;
 }
 
-nlohmann::ordered_json vocabulary_of(const BytePairTokenizer& tokenizer) {
+std::string vocabulary_of(const BytePairTokenizer& tokenizer) {
   const auto id_of = [&](std::string_view letter) { return *tokenizer.find(bytes_of(letter).value()); };
   const std::vector<bool> in_letters =
       written_in_letters(tokenizer.merges(), static_cast<std::size_t>(tokenizer.size()), id_of);
-  nlohmann::ordered_json vocabulary = nlohmann::ordered_json::object();
+  // Not by nlohmann::ordered_json, which looks through all keys for each that it is given.
+  std::string vocabulary;
   for (std::int64_t id = 0; id < tokenizer.size(); ++id) {
     const std::string& token = tokenizer.token(id);
-    vocabulary.push_back({in_letters[static_cast<std::size_t>(id)] ? letters_of(token) : token, id});
+    const nlohmann::json name = in_letters[static_cast<std::size_t>(id)] ? letters_of(token) : token;
+    vocabulary += fmt::format("{}{}:{}", id == 0 ? '{' : ',', name.dump(), id);
   }
-  return vocabulary;
+  return vocabulary + '}';
 }
 
 std::string line_of(const BytePairTokenizer& tokenizer, const BytePairTokenizer::Merge& merge) {

@@ -48,8 +48,8 @@ class BytePairReader {
   std::unordered_map<std::uint64_t, std::size_t> ranks_;
 };
 
-/// A vocabulary as the reader takes it.
-nlohmann::ordered_json vocabulary_of(const BytePairTokenizer& tokenizer);
+/// A vocabulary as JSON that the reader takes, in the order of ids.
+std::string vocabulary_of(const BytePairTokenizer& tokenizer);
 /// A merge as the reader takes it.
 std::string line_of(const BytePairTokenizer& tokenizer, const BytePairTokenizer::Merge& merge);
 

@@ -246,6 +246,17 @@ TEST_CASE("BytePairTokenizer: a malformed vocab.json is an error that says what 
   }
 }
 
+TEST_CASE("BytePairTokenizer: a token that no merge makes is taken literally", "[train]") {
+  Files files;
+  files.tokens["<end of é>"] = 258;  // a space and é are no letters of bytes
+  files.write_tokens();
+  const BytePairTokenizer tokenizer = files.load();
+  CHECK(tokenizer.find("<end of é>") == 258);
+  CHECK(tokenizer.decode(Ids{258}) == "<end of é>");
+  CHECK(tokenizer.encode("<end of é>").size() == 11);
+  CHECK(tokenizer_from_json(tokenizer.to_json())->to_json() == tokenizer.to_json());
+}
+
 TEST_CASE("BytePairTokenizer: a malformed merges.txt is an error that names the line", "[train]") {
   const Files files;
   const auto refuses = [&](std::string_view lines, const std::string& text) {
