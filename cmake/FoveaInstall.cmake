@@ -15,6 +15,7 @@ configure_package_config_file(
   INSTALL_DESTINATION "${fovea_package_dir}")
 write_basic_package_version_file(foveaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
+  "${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/foveaConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/foveaConfigVersion.cmake"
   DESTINATION "${fovea_package_dir}")

@@ -7,6 +7,11 @@
 namespace fovea {
 
 Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding) {
+  return next_token_batch(sequences, padding, padding);
+}
+
+Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding,
+                       std::int64_t target_padding) {
   if (sequences.empty()) fail<ValueError>("[next_token_batch] an empty batch: there are no sequences");
   std::size_t rows = 0;
   for (const auto& sequence : sequences) {
@@ -18,7 +23,7 @@ Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std
     rows = std::max(rows, sequence.size() - 1);
   }
   std::vector<std::int64_t> inputs(sequences.size() * rows, padding);
-  std::vector<std::int64_t> targets = inputs;
+  std::vector<std::int64_t> targets(inputs.size(), target_padding);
   for (std::size_t b = 0; b < sequences.size(); ++b) {
     const auto at = static_cast<std::ptrdiff_t>(b * rows);
     std::copy(sequences[b].begin(), sequences[b].end() - 1, inputs.begin() + at);
