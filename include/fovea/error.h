@@ -49,4 +49,10 @@ class FOVEA_API ValueError : public Error {
   using Error::Error;
 };
 
+/// A file that can't be read or written, or does not hold what it should. The text has its path.
+class FOVEA_API FileError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace fovea

@@ -38,6 +38,7 @@
 #include "fovea/train/batch.h"
 #include "fovea/train/clip.h"
 #include "fovea/train/optimizer.h"
+#include "fovea/train/safetensors.h"
 #include "fovea/train/tasks/agreement.h"
 #include "fovea/train/vocabulary.h"
 #include "fovea/train/word_chain.h"
