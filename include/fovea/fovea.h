@@ -37,6 +37,7 @@
 #include "fovea/layers/visit.h"
 #include "fovea/train/batch.h"
 #include "fovea/train/clip.h"
+#include "fovea/train/npy.h"
 #include "fovea/train/optimizer.h"
 #include "fovea/train/safetensors.h"
 #include "fovea/train/tasks/agreement.h"
