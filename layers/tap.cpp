@@ -3,24 +3,10 @@
 #include <algorithm>
 
 #include "autograd/fail.h"
+#include "fovea/layers/name_matches.h"
 
 namespace fovea {
 namespace {
-
-// Whether * in the pattern can stand for characters so that it reads as the path.
-bool matches(std::string_view pattern, std::string_view path) {
-  while (!pattern.empty() && pattern.front() != '*') {
-    if (path.empty() || path.front() != pattern.front()) return false;
-    pattern.remove_prefix(1);
-    path.remove_prefix(1);
-  }
-  if (pattern.empty()) return path.empty();
-  pattern.remove_prefix(1);
-  for (std::size_t skipped = 0; skipped <= path.size(); ++skipped) {
-    if (matches(pattern, path.substr(skipped))) return true;
-  }
-  return false;
-}
 
 std::string joined(std::string_view layer, std::string_view name) {
   return layer.empty() ? std::string(name) : fmt::format("{}.{}", layer, name);
@@ -91,7 +77,7 @@ bool Watch::wants(const Site& layer, std::string_view name) {
   if (before_ && before_->wants(layer, name)) return true;
   const std::string* layer_name = name_of(layer);
   return layer_name && std::ranges::any_of(requests_, [&](const Request& request) {
-           return matches(request.path, joined(*layer_name, name));
+           return name_matches(request.path, joined(*layer_name, name));
          });
 }
 
@@ -102,7 +88,7 @@ Tensor Watch::tap(const Site& layer, std::string_view name, const Tensor& value)
   const std::string path = joined(*layer_name, name);
   const std::int64_t call = calls_[path]++;
   for (const Request& request : requests_) {
-    if (!matches(request.path, path)) continue;
+    if (!name_matches(request.path, path)) continue;
     const Tapped tapped{*layer_name, std::string(name), call, now};
     if (request.replacement) {
       const Unwatched scope;

@@ -88,20 +88,20 @@ std::string transposed(const WrongGradient& g) {
 
 std::string reordered(const WrongGradient& g) {
   for (std::size_t axis = 0; axis < g.shape.size(); ++axis) {
-    const auto [size, stride] = axis_of(g.shape, axis);
+    const Axis along = axis_of(g.shape, axis);
     const auto matches = [&](const std::function<std::int64_t(std::int64_t)>& source, bool partly) {
       bool any = false;
       for (std::size_t i = 0; i < g.analytic.size(); ++i) {
-        const std::int64_t at = Axis{size, stride}.position(i), from = source(at);
-        if (partly && (from < 0 || from >= size)) continue;
-        const auto j = static_cast<std::size_t>(static_cast<std::int64_t>(i) + (from - at) * stride);
+        const std::int64_t at = along.position(i), from = source(at);
+        if (partly && (from < 0 || from >= along.size)) continue;
+        const auto j = static_cast<std::size_t>(static_cast<std::int64_t>(i) + (from - at) * along.stride);
         if (std::abs(g.analytic[i] - g.numeric[j]) > g.limit) return false;
         any = any || std::abs(g.numeric[j]) > g.limit;
       }
       return any;
     };
-    if (size < 3) continue;
-    if (matches([&, n = size](std::int64_t at) { return n - 1 - at; }, false)) {
+    if (along.size < 3) continue;
+    if (matches([=](std::int64_t at) { return along.size - 1 - at; }, false)) {
       return fmt::format("reversed along axis {}", axis);
     }
     for (const std::int64_t shift : {1, -1}) {

@@ -57,6 +57,36 @@ TEST_CASE("Sgd: hand values", "[train]") {
   }
 }
 
+TEST_CASE("Sgd: Nesterov's momentum by hand values", "[train]") {
+  // u = 1, then 0.5 - 3 = -2.5; the steps are g + mu u = 1.5, then -3 - 1.25 = -4.25.
+  const Tensor p = parameter(full({1}, 2, GENERATE(f32, f64)));
+  Sgd sgd({{"p", p}}, {.learning_rate = 0.25, .momentum = 0.5, .nesterov = true});
+  const std::vector<double> values = path(p, sgd, {1, -3});
+  CHECK(values[0] == Approx(2 - 0.25 * 1.5));
+  CHECK(values[1] == Approx(2 - 0.25 * 1.5 + 0.25 * 4.25));
+  CHECK_THROWS_WITH(Sgd({{"p", p}}, {.nesterov = true}), ContainsSubstring("momentum is 0"));
+}
+
+TEST_CASE("Lion: hand values, with decay of matrices", "[train]") {
+  const Dtype dtype = GENERATE(f32, f64);
+  const double precision = dtype == f32 ? 1e-6 : 1e-13;
+  const Tensor W = parameter(full({1, 1}, 2, dtype));
+  Lion lion({{"W", W}}, {.learning_rate = 0.1, .beta1 = 0.5, .beta2 = 0.75, .weight_decay = 0.5});
+  // c = 0.5 g = 2; then m = 1, c = 0.5 - 0.25 = 0.25; then m = 0.75 - 0.125 = 0.625, c = 0.3125 - 1.5 < 0.
+  const std::vector<double> values = path(W, lion, {4, -0.5, -3});
+  CHECK(values[0] == Approx(2 * 0.95 - 0.1).epsilon(precision));
+  CHECK(values[1] == Approx(values[0] * 0.95 - 0.1).epsilon(precision));
+  CHECK(values[2] == Approx(values[1] * 0.95 + 0.1).epsilon(precision));
+  CHECK(state(lion).tensors[0].tensor.to_vector()[0] == Approx(0.75 * 0.625 - 0.75).epsilon(precision));
+}
+
+TEST_CASE("Lion: a gradient of zero moves nothing, and one that is NaN shows", "[train]") {
+  const Tensor p = parameter(zeros({3}));
+  Lion lion({{"p", p}}, {.learning_rate = 0.1});
+  CHECK(path(p, lion, {0})[0] == 0);
+  CHECK(std::isnan(path(p, lion, {nan})[0]));
+}
+
 TEST_CASE("Adam: hand values at t = 1 and 2", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const double precision = dtype == f32 ? 1e-6 : 1e-13;
@@ -260,6 +290,18 @@ TEST_CASE("an optimizer's state: by parameter name, saved and loaded as a layer'
   CHECK(state(Sgd({{"p", p}}, {.momentum = 0.5})).tensors[0].name == "p.momentum");
 }
 
+TEST_CASE("an optimizer's state: one that does not fit is named, and nothing is loaded", "[train]") {
+  const Tensor p = parameter(zeros({3}));
+  Sgd sgd({{"p", p}}, {.momentum = 0.5});
+  path(p, sgd, {1});
+  const State before = state(sgd);
+  CHECK_THROWS_WITH(load(sgd, state(Adam({{"p", p}}))),
+                    ContainsSubstring("missing: p.momentum") && ContainsSubstring("unexpected: p.updates"));
+  CHECK_THROWS_WITH(load(sgd, state(Sgd({{"p", parameter(zeros({5}))}}, {.momentum = 0.5}))),
+                    ContainsSubstring("mis-shaped: p.momentum"));
+  CHECK(state(sgd).tensors[0].tensor.to_vector() == before.tensors[0].tensor.to_vector());
+}
+
 // The least-squares problem x W* + b* = y, without noise, and how well an optimizer solves it.
 template <class MakeOptimizer>
 double error_after(int steps, const MakeOptimizer& make) {
@@ -291,6 +333,17 @@ TEST_CASE("every optimizer solves a least-squares problem", "[train]") {
   CHECK(error_after(500, [](auto p) {
           return std::make_unique<AdamW>(p, AdamWOptions{.learning_rate = 0.03, .weight_decay = 1e-4});
         }) < 1e-3);
+  CHECK(error_after(300, [](auto p) {
+          return std::make_unique<Sgd>(p,
+                                       SgdOptions{.learning_rate = 0.1, .momentum = 0.8, .nesterov = true});
+        }) < 1e-5);
+  // Both take steps of a given size, so they come as near as that.
+  CHECK(error_after(2000, [](auto p) {
+          return std::make_unique<Lion>(p, LionOptions{.learning_rate = 1e-3});
+        }) < 1e-2);
+  CHECK(error_after(500, [](auto p) {
+          return std::make_unique<Muon>(p, MuonOptions{.learning_rate = 5e-3, .adam_rate_factor = 1});
+        }) < 1e-2);
 }
 
 TEST_CASE("live bytes stay as they are from step to step", "[train]") {
@@ -326,6 +379,13 @@ TEST_CASE("optimizers: options and parameters that make no sense", "[train]") {
   CHECK_THROWS_AS(Adam(one, {.beta2 = -0.1}), ValueError);
   CHECK_THROWS_AS(Adam(one, {.eps = -1e-8}), ValueError);
   CHECK_THROWS_AS(AdamW(one, {.weight_decay = -0.1}), ValueError);
+  CHECK_THROWS_AS(Lion(one, {.beta1 = 1}), ValueError);
+  CHECK_THROWS_AS(Lion(one, {.beta2 = -1}), ValueError);
+  CHECK_THROWS_AS(Muon(one, {.momentum = 1}), ValueError);
+  CHECK_THROWS_AS(Muon(one, {.steps = 0}), ValueError);
+  CHECK_THROWS_AS(Muon(one, {.adam_rate_factor = -1}), ValueError);
+  CHECK_THROWS_WITH(Muon(one, {.matrices = [](const NamedTensor&) { return true; }}),
+                    ContainsSubstring("'p', shape (3,)"));
   Sgd sgd(one);
   CHECK_THROWS_AS(sgd.set_learning_rate(-1), ValueError);
   CHECK(sgd.learning_rate() == 0.01);

@@ -1,0 +1,22 @@
+// Any bytes are a file of tensors or a FileError: no crash, no hang, no memory beyond the file's size. Run by
+//   build/fuzz/tests/fuzz/safetensors_fuzz build/fuzz/corpus tests/fuzz/corpus/safetensors
+
+#include <cstdlib>
+
+#include "fovea/error.h"
+#include "fovea/train/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span bytes(data, size);
+  for (const bool skip : {false, true}) {
+    try {
+      const auto file = fovea::load_safetensors(std::as_bytes(bytes), {.skip_other_dtypes = skip});
+      std::size_t elements = 0;
+      for (const fovea::NamedTensor& named : file.state.tensors) elements += named.tensor.to_vector().size();
+      // The smallest elements that are read have two bytes.
+      if (2 * elements > size) std::abort();
+    } catch (const fovea::FileError&) {
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <utility>
+
+// Files that are read at any place and files that appear as a whole. Errors are FileErrors that begin with
+// the name of the function that asked, "[load_safetensors]", and have the path and the system's reason.
+namespace fovea::detail {
+
+/// An open file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// A regular file, open for reading.
+class InputFile {
+ public:
+  InputFile(const char* function, const std::filesystem::path& path);
+
+  std::uint64_t size() const { return size_; }
+  /// Fills `to` from that place. Throws: FileError, also where the file ends before.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
+
+ private:
+  const char* function_;
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+/// A file that replaces the one at `path` when it is committed; before that, nothing there has changed.
+class AtomicFile {
+ public:
+  /// Opens a temporary file in the folder of `path`, and removes those that killed programs left there.
+  AtomicFile(const char* function, const std::filesystem::path& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  /// Removes the temporary file, unless it was committed.
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Flushes the file to the disk, renames it and flushes the folder.
+  void commit();
+
+ private:
+  [[noreturn]] void give_up(const char* action) const;
+
+  const char* function_;
+  std::filesystem::path path_;
+  std::filesystem::path folder_;
+  std::filesystem::path temporary_;  // empty once renamed
+  Descriptor file_;
+};
+
+/// Removes the temporary files of AtomicFiles in a folder whose programs no longer run, and no others.
+void sweep_temporary_files(const std::filesystem::path& folder);
+
+}  // namespace fovea::detail
