@@ -18,7 +18,7 @@ Tensor call_with_all(const L& layer, const Inputs& in) {
   if (in.size() != count) {
     if constexpr (count < 4) return call_with_all<count + 1>(layer, in);
   }
-  return [&]<std::size_t... i>(std::index_sequence<i...>) -> Tensor {
+  return [&]<std::size_t... i>(std::index_sequence<i...>)->Tensor {
     if constexpr (std::invocable<const L&, decltype(in.at(i))...>) {
       if (in.size() == count) return layer(in.at(i)...);
     }
