@@ -3,7 +3,7 @@
 #include "autograd/fail.h"
 #include "fovea/train/byte_pair_tokenizer.h"
 #include "train/byte_pair_model.h"
-#include "train/whole_file.h"
+#include "train/file.h"
 
 namespace fovea {
 namespace {
@@ -55,8 +55,12 @@ void BytePairTokenizer::save(const std::filesystem::path& vocab_json,
   const std::string vocabulary = detail::vocabulary_of(*this);
   std::string lines(version);
   for (const Merge& merge : merges_) lines += detail::line_of(*this, merge) + '\n';
-  detail::write_file("BytePairTokenizer::save", vocab_json, {std::as_bytes(std::span(vocabulary))});
-  detail::write_file("BytePairTokenizer::save", merges_txt, {std::as_bytes(std::span(lines))});
+  detail::AtomicFile first("BytePairTokenizer::save", vocab_json),
+      second("BytePairTokenizer::save", merges_txt);
+  first.write(vocabulary);
+  second.write(lines);
+  first.commit();
+  second.commit();
 }
 
 std::string BytePairTokenizer::to_json() const {

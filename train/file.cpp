@@ -1,6 +1,7 @@
 #include "train/file.h"
 
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -79,6 +80,22 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     offset += static_cast<std::uint64_t>(n);
     to = to.subspan(static_cast<std::size_t>(n));
   }
+}
+
+MappedFile::MappedFile(const char* function, const fs::path& path) {
+  const InputFile file(function, path);
+  if (file.size() == 0) return;  // which can't be mapped
+  const auto size = static_cast<std::size_t>(file.size());
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor().get(), 0);
+  if (mapped == MAP_FAILED) {  // NOLINT: the macro has a cast
+    fail<FileError>("[{}] can't map '{}': {}", function, path.string(), system_text(errno));
+  }
+  data_ = static_cast<const std::byte*>(mapped);
+  size_ = size;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 AtomicFile::AtomicFile(const char* function, const fs::path& path)

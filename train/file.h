@@ -7,8 +7,9 @@
 #include <string_view>
 #include <utility>
 
-// Files that are read at any place and files that appear as a whole. Errors are FileErrors that begin with
-// the name of the function that asked, "[load_safetensors]", and have the path and the system's reason.
+// Files that are read at any place or mapped into memory, and files that appear as a whole. Errors are
+// FileErrors that begin with the name of the function that asked, "[load_safetensors]", and have the path and
+// the system's reason.
 namespace fovea::detail {
 
 /// An open file descriptor.
@@ -36,6 +37,7 @@ class InputFile {
   InputFile(const char* function, const std::filesystem::path& path);
 
   std::uint64_t size() const { return size_; }
+  const Descriptor& descriptor() const { return file_; }
   /// Fills `to` from that place. Throws: FileError, also where the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
@@ -44,6 +46,23 @@ class InputFile {
   std::filesystem::path path_;
   Descriptor file_;
   std::uint64_t size_ = 0;
+};
+
+/// The bytes of a regular file, mapped into memory: pages are read as they are touched, and shared with other
+/// processes. The file must not become shorter meanwhile, or a read beyond its end ends the program.
+class MappedFile {
+ public:
+  MappedFile(const char* function, const std::filesystem::path& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;  // null where the file is empty
+  std::size_t size_ = 0;
 };
 
 /// A file that replaces the one at `path` when it is committed; before that, nothing there has changed.

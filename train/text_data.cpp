@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "autograd/fail.h"
+#include "train/file.h"
 #include "train/split_size.h"
-#include "train/whole_file.h"
 
 namespace fovea {
 namespace {

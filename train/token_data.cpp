@@ -4,7 +4,7 @@
 
 #include "autograd/fail.h"
 #include "fovea/train/text_data.h"
-#include "train/whole_file.h"
+#include "train/file.h"
 
 namespace fovea {
 namespace {
@@ -134,8 +134,10 @@ void TokenData::save(const std::filesystem::path& path) const {
   header.width = static_cast<std::uint32_t>(storage_->width);
   header.vocabulary = static_cast<std::uint64_t>(vocabulary());
   header.count = static_cast<std::uint64_t>(size_);
-  detail::write_file("TokenData::save", path,
-                     {std::as_bytes(std::span(&header, 1)), storage_->part(begin_, size_)});
+  detail::AtomicFile file("TokenData::save", path);
+  file.write(std::as_bytes(std::span(&header, 1)));
+  file.write(storage_->part(begin_, size_));
+  file.commit();
 }
 
 std::int64_t TokenData::vocabulary() const { return storage_->vocabulary; }

@@ -321,17 +321,17 @@ bool Excluded::operator()(const std::string& tensor, const Shape& index) const {
 
 std::vector<double> Comparison::noise_of(const GradientsFor& gradients, const std::vector<double>& analytic,
                                          Rng& rng) const {
-  std::vector<double> noise(analytic.size(), 0);
+  std::vector<double> moves(analytic.size(), 0);
   for (int draw = 0; draw < noise_draws; ++draw) {
     std::vector<Tensor> moved;
     for (const Tensor& w : weights) moved.push_back(w * (1 + 0x1p-50 * randn(w.shape(), rng, f64)));
     const std::vector<double> near = flatten(gradients(moved));
-    for (std::size_t i = 0; i < noise.size(); ++i) {
+    for (std::size_t i = 0; i < moves.size(); ++i) {
       const double move = std::abs(near[i] - analytic[i]);
-      if (std::isfinite(move)) noise[i] = std::max(noise[i], move);
+      if (std::isfinite(move)) moves[i] = std::max(moves[i], move);
     }
   }
-  return noise;
+  return moves;
 }
 
 std::vector<double> Comparison::run(const GradcheckOptions& options, const Excluded& excluded, Rng& rng,
@@ -350,9 +350,9 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
   }
   report.evaluations += 2;
   if (!report.not_deterministic.empty()) return {};  // nothing could be compared with that
-  const std::vector<double> noise = noise_of(gradients, flatten(analytic), rng);
+  const std::vector<double> gradient_noise = noise_of(gradients, flatten(analytic), rng);
   report.evaluations += noise_draws;
-  auto rest = std::span<const double>(noise);
+  auto rest = std::span<const double>(gradient_noise);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto elements = static_cast<std::size_t>(inputs[i].tensor.numel());
     TensorComparison tensor(*this, i, analytic[i], 16 * largest_of(rest.first(elements)), options);
@@ -364,7 +364,7 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
     }
     tensor.report_to(report);
   }
-  return noise;
+  return gradient_noise;
 }
 
 }  // namespace fovea::detail
