@@ -350,7 +350,7 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
   }
   report.evaluations += 2;
   if (!report.not_deterministic.empty()) return {};  // nothing could be compared with that
-  const std::vector<double> gradient_noise = noise_of(gradients, flatten(analytic), rng);
+  std::vector<double> gradient_noise = noise_of(gradients, flatten(analytic), rng);
   report.evaluations += noise_draws;
   auto rest = std::span<const double>(gradient_noise);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -43,6 +43,7 @@ class Leaves {
 
 std::vector<Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   std::vector<Tensor> tensors;
+  tensors.reserve(named.size());
   for (const NamedTensor& n : named) tensors.push_back(n.tensor);
   return tensors;
 }
@@ -203,6 +204,7 @@ std::vector<Tensor> derivatives(const NamedFunction& f, const Inputs& inputs, in
     return gradients;
   }
   std::vector<Tensor> weights;
+  weights.reserve(gradients.size());
   for (const Tensor& g : gradients) weights.push_back(detail::random_weights(g.shape(), rng));
   return grad(gradients, targets, {.gradients = weights, .allow_unused = true});
 }
@@ -287,6 +289,7 @@ GradcheckReport gradcheck(const NamedFunction& f, const Inputs& inputs, const Gr
   return detail::gradcheck_subject(
       [&](Dtype dtype) {
         std::vector<NamedTensor> copies;
+        copies.reserve(given.size());
         for (const auto& [name, x] : given) {
           copies.push_back({name, from_values(x.to_vector(), x.shape(), dtype)});
         }
