@@ -21,7 +21,7 @@
 #include "fovea/layers/one_head_model.h"
 #include "fovea/train/clip.h"
 #include "fovea/train/optimizer.h"
-#include "fovea/train/tasks/agreement.h"
+#include "fovea/train/agreement.h"
 
 namespace fovea::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include "autograd/fail.h"
 #include "fovea/autograd/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/train/tasks/agreement.h"
+#include "fovea/train/agreement.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::int64_t sentences_at_once = 128;
+constexpr std::size_t sentences_at_once = 128;
 
 // ln sum_v exp z_v. Throws: NonFiniteError if that is not a number, or no logit is finite.
 double log_total(std::span<const double> logits) {
@@ -111,18 +111,24 @@ void add_sentence(const Agreement& task, const Agreement::Sentence& sentence, co
 
 Agreement::Score Agreement::score(const Model& model, Rng& rng, std::int64_t sentences) const {
   if (sentences < 1) fail<ValueError>("[Agreement::score] {} sentences asked for: at least 1", sentences);
+  std::vector<Sentence> fresh;
+  for (std::int64_t i = 0; i < sentences; ++i) fresh.push_back(sample(rng));
+  return score(model, fresh);
+}
+
+Agreement::Score Agreement::score(const Model& model, std::span<const Sentence> sentences) const {
+  if (sentences.empty()) fail<ValueError>("[Agreement::score] there are no sentences to score by");
   const NoGrad no_grad;
   Score score;
   Totals totals;
   bool attends = true;
-  while (totals.sentences < sentences) {
-    std::vector<Sentence> fresh;
-    const std::int64_t size = std::min(sentences_at_once, sentences - totals.sentences);
-    for (std::int64_t b = 0; b < size; ++b) fresh.push_back(sample(rng));
-    const Answers answers = ask(model, batch(fresh).inputs, vocabulary_.size());
+  while (!sentences.empty()) {
+    const auto some = sentences.first(std::min(sentences_at_once, sentences.size()));
+    sentences = sentences.subspan(some.size());
+    const Answers answers = ask(model, batch(some).inputs, vocabulary_.size());
     attends = attends && answers.weights.defined();
-    for (std::int64_t b = 0; b < size; ++b) {
-      add_sentence(*this, fresh[static_cast<std::size_t>(b)], answers, b, score, totals);
+    for (std::size_t b = 0; b < some.size(); ++b) {
+      add_sentence(*this, some[b], answers, static_cast<std::int64_t>(b), score, totals);
     }
   }
   score.excess = totals.nats / static_cast<double>(totals.tokens);

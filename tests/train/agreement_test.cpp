@@ -1,4 +1,4 @@
-#include "fovea/train/tasks/agreement.h"
+#include "fovea/train/agreement.h"
 
 #include <algorithm>
 #include <cmath>

@@ -99,6 +99,8 @@ class FOVEA_API Agreement {
   /// Throws: ShapeError if the model's answer has another shape; NonFiniteError if a logit is NaN or
   /// +infinity; ValueError if sentences < 1.
   Score score(const Model& model, Rng& rng, std::int64_t sentences = 4096) const;
+  /// The same on these sentences. Throws: also ValueError if there are none.
+  Score score(const Model& model, std::span<const Sentence> sentences) const;
 
  private:
   Sentence annotate(std::vector<std::int64_t> ids) const;

@@ -1,0 +1,43 @@
+#include "train/sequences.h"
+
+#include <algorithm>
+
+#include "autograd/fail.h"
+#include "fovea/autograd/graph.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/train/hold_out.h"
+
+namespace fovea::detail {
+
+Batch Sequences::batch(std::int64_t count, bool unseen, Rng& rng) const {
+  if (count < 1) fail<ValueError>("[Task] a batch of {} instances asked for: at least 1", count);
+  std::vector<Ids> sequences;
+  while (std::ssize(sequences) < count) {
+    Ids ids = draw(rng);
+    if (is_held_out(ids, held_out) == unseen) sequences.push_back(std::move(ids));
+  }
+  const Batch all = next_token_batch(sequences, ignored_target);
+  Ids targets(all.targets.values().begin(), all.targets.values().end());
+  const std::int64_t rows = all.targets.size(1);
+  for (std::int64_t b = 0; b < count; ++b) {
+    std::fill_n(targets.begin() + b * rows, given - 1, ignored_target);
+  }
+  return {all.inputs, Indices(all.targets.shape(), targets)};
+}
+
+Tensor ask(const LanguageModel& model, const Indices& ids, std::int64_t vocabulary) {
+  const NoGrad no_grad;
+  const Tensor logits = model(ids);
+  const Shape expected{ids.size(0), ids.size(1), vocabulary};
+  if (logits.shape() != expected) {
+    fail<ShapeError>("[Task::score] the model's logits are {}: {} expected for ids {} and {} words",
+                     to_string(logits.shape()), to_string(expected), to_string(ids.shape()), vocabulary);
+  }
+  if (!all(is_finite(logsumexp(logits, {-1})))) {
+    fail<NonFiniteError>(
+        "[Task::score] the model gives a logit that is NaN or infinite: has training diverged?");
+  }
+  return to(logits, f64);
+}
+
+}  // namespace fovea::detail

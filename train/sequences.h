@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "fovea/autograd/dense.h"
+#include "fovea/autograd/rng.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/train/batch.h"
+#include "fovea/train/task.h"
+
+/// What tasks have in common whose instances are sequences of one length.
+namespace fovea::detail {
+
+using Ids = std::vector<std::int64_t>;
+
+/// A supply of instances, a share of which is held out.
+struct Sequences {
+  std::function<Ids(Rng& rng)> draw;  ///< any instance
+  std::int64_t given = 1;             ///< ids at the beginning that are not to be predicted
+  double held_out = 0.125;            ///< the share
+
+  /// Throws: ValueError if count < 1.
+  Batch training_batch(std::int64_t count, Rng& rng) const { return batch(count, false, rng); }
+  Batch unseen_batch(std::int64_t count, Rng& rng) const { return batch(count, true, rng); }
+
+ private:
+  Batch batch(std::int64_t count, bool unseen, Rng& rng) const;
+};
+
+/// A model's logits (B, T, V), in f64 and outside any graph.
+/// Throws: ShapeError if they have another shape; NonFiniteError if one is NaN or +infinity.
+Tensor ask(const LanguageModel& model, const Indices& ids, std::int64_t vocabulary);
+
+}  // namespace fovea::detail

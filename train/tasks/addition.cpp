@@ -1,0 +1,34 @@
+#include "fovea/train/answer_task.h"
+#include "train/number_words.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr std::int64_t plus = 10, equals = 11;
+
+Instance draw(Rng& rng) {
+  const std::int64_t a = 1000 + rng.below(9000), b = 1000 + rng.below(9000);
+  Instance instance;
+  for (std::int64_t tens = 1000; tens > 0; tens /= 10) instance.prompt.push_back(a / tens % 10);
+  instance.prompt.push_back(plus);
+  for (std::int64_t tens = 1000; tens > 0; tens /= 10) instance.prompt.push_back(b / tens % 10);
+  instance.prompt.push_back(equals);
+  for (std::int64_t tens = 1; tens <= 10000; tens *= 10) instance.answer.push_back((a + b) / tens % 10);
+  return instance;
+}
+
+}  // namespace
+
+// As on paper, the sum's digits are said from the last to the first, so that each needs one carry alone.
+std::unique_ptr<Task> addition() {
+  return std::make_unique<AnswerTask>(AnswerTask::Definition{
+      .summary = "Add two numbers of 4 digits; the sum is said from its last digit to its first",
+      .vocabulary = detail::number_words(10, {"+", "="}),
+      .instance = draw,
+      .recipe = {.model = {.d_model = 64, .heads = 4, .layers = 2, .dropout = 0, .bias = false},
+                 .batch = 64,
+                 .steps = 3000,
+                 .learning_rate = 3e-3}});
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <utility>
+
+#include "fovea/train/answer_task.h"
+
+namespace fovea::tasks {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t length = 24;
+enum Word : std::int64_t { no, yes, open, close, question };
+
+// In how many ways `left` brackets more lead from that depth to 0, never below it.
+std::int64_t endings(std::int64_t left, std::int64_t depth) {
+  if (depth < 0 || depth > left) return 0;
+  if (left == 0) return 1;
+  // Reflection: all paths but those that touch -1, with r of the `left` brackets opening.
+  const std::int64_t r = (left - depth) / 2;
+  std::int64_t ways = 1;
+  for (std::int64_t i = 0; i < r; ++i) ways = ways * (left - i) / (i + 1);
+  return (left - depth) % 2 != 0 ? 0 : ways * (depth + 1) / (left - r + 1);
+}
+
+// Each bracket opens as often as the sequences do that go on so.
+Ids draw_balanced(Rng& rng) {
+  Ids brackets;
+  for (std::int64_t left = length, depth = 0; left > 0; --left) {
+    const bool opens = rng.below(endings(left, depth)) < endings(left - 1, depth + 1);
+    brackets.push_back(opens ? open : close);
+    depth += opens ? 1 : -1;
+  }
+  return brackets;
+}
+
+bool is_balanced(const Ids& brackets) {
+  std::int64_t depth = 0;
+  for (const std::int64_t bracket : brackets) {
+    depth += bracket == open ? 1 : -1;
+    if (depth < 0) return false;
+  }
+  return depth == 0;
+}
+
+// Two brackets exchanged in a balanced sequence, so that as many open as close, but not in the right order.
+Ids draw_near_miss(Rng& rng) {
+  while (true) {
+    Ids brackets = draw_balanced(rng);
+    std::swap(brackets[static_cast<std::size_t>(rng.below(length))],
+              brackets[static_cast<std::size_t>(rng.below(length))]);
+    if (!is_balanced(brackets)) return brackets;
+  }
+}
+
+Instance draw(Rng& rng) {
+  const bool balanced = rng.below(2) == 1;
+  Instance instance{.prompt = balanced ? draw_balanced(rng) : draw_near_miss(rng),
+                    .answer = {balanced ? yes : no}};
+  instance.prompt.push_back(question);
+  return instance;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> balanced_brackets() {
+  return std::make_unique<AnswerTask>(AnswerTask::Definition{
+      .summary = "Say whether 24 brackets are balanced; as many open as close either way",
+      .vocabulary = Vocabulary({"no", "yes", "(", ")", "?"}),
+      .instance = draw,
+      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
+                 .batch = 64,
+                 .steps = 1000,
+                 .learning_rate = 3e-3}});
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,29 @@
+#include "fovea/train/answer_task.h"
+#include "train/number_words.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr std::int64_t length = 16, kinds = 32, equals = kinds;
+
+Instance draw(Rng& rng) {
+  std::vector<std::int64_t> prompt = detail::random_numbers(length, kinds, rng);
+  const std::vector<std::int64_t> answer = prompt;
+  prompt.push_back(equals);
+  return {.prompt = prompt, .answer = answer};
+}
+
+}  // namespace
+
+std::unique_ptr<Task> copy() {
+  return std::make_unique<AnswerTask>(AnswerTask::Definition{
+      .summary = "Say 16 tokens of 32 kinds again",
+      .vocabulary = detail::number_words(kinds, {"="}),
+      .instance = draw,
+      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
+                 .batch = 32,
+                 .steps = 1000,
+                 .learning_rate = 3e-3}});
+}
+
+}  // namespace fovea::tasks

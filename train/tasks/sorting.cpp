@@ -1,0 +1,32 @@
+#include <algorithm>
+
+#include "fovea/train/answer_task.h"
+#include "train/number_words.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr std::int64_t length = 16, kinds = 32, equals = kinds;
+
+Instance draw(Rng& rng) {
+  std::vector<std::int64_t> prompt = detail::random_numbers(length, kinds, rng);
+  std::vector<std::int64_t> answer = prompt;
+  std::ranges::sort(answer);
+  prompt.push_back(equals);
+  return {.prompt = prompt, .answer = answer};
+}
+
+}  // namespace
+
+std::unique_ptr<Task> sorting() {
+  return std::make_unique<AnswerTask>(AnswerTask::Definition{
+      .summary = "Put 16 tokens of 32 kinds in order",
+      .vocabulary = detail::number_words(kinds, {"="}),
+      .instance = draw,
+      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
+                 .batch = 32,
+                 .steps = 1000,
+                 .learning_rate = 3e-3}});
+}
+
+}  // namespace fovea::tasks
