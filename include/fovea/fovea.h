@@ -46,6 +46,7 @@
 #include "fovea/train/byte_pair_tokenizer.h"
 #include "fovea/train/clip.h"
 #include "fovea/train/ema.h"
+#include "fovea/train/generate.h"
 #include "fovea/train/npy.h"
 #include "fovea/train/optimizer.h"
 #include "fovea/train/safetensors.h"
