@@ -50,6 +50,7 @@ bool AppendFile::write_buffer() {
     const ssize_t n = ::write(file_.get(), buffer_.data(), buffer_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
+    synced_ = false;
     size_ += static_cast<std::uint64_t>(n);
     buffer_.erase(0, static_cast<std::size_t>(n));
   }
@@ -62,8 +63,9 @@ void AppendFile::flush() {
 
 void AppendFile::sync() {
   flush();
-  while (::fsync(file_.get()) != 0) {
-    if (errno != EINTR) give_up("flush");
+  while (!synced_) {
+    synced_ = ::fdatasync(file_.get()) == 0;
+    if (!synced_ && errno != EINTR) give_up("flush");
   }
 }
 

@@ -37,6 +37,7 @@ class AppendFile {
   std::filesystem::path path_;
   Descriptor file_;
   std::uint64_t size_ = 0;  // of the file
+  bool synced_ = false;
   std::string buffer_;
 };
 
