@@ -4,14 +4,11 @@
 #include <cstdio>
 #include <memory>
 #include <numbers>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/graph.h"
 #include "fovea/autograd/ops.h"
@@ -20,7 +17,9 @@
 #include "fovea/inspect/heat_map.h"
 #include "fovea/layers/one_head_model.h"
 #include "fovea/train/clip.h"
+#include "fovea/train/interrupt.h"
 #include "fovea/train/optimizer.h"
+#include "fovea/train/progress.h"
 #include "fovea/train/agreement.h"
 
 namespace fovea::cli {
@@ -58,11 +57,16 @@ double falling(std::int64_t step, std::int64_t steps) {
   return (1 + std::cos(pi * static_cast<double>(step) / static_cast<double>(steps))) / 2;
 }
 
-// The seconds that it took, or nothing if Ctrl-C has stopped it.
-std::optional<double> train(OneHeadModel& model, const Agreement& task, const Settings& settings, Rng& rng) {
+// How training ended.
+struct Trained {
+  int exit_status = 0;  // not 0 if a signal has stopped it
+  double seconds = 0;
+};
+
+Trained train(OneHeadModel& model, const Agreement& task, const Settings& settings, Rng& rng) {
   AdamW optimizer(named_parameters(model), {.learning_rate = settings.learning_rate, .beta2 = 0.99});
   const Interrupt interrupt;
-  Progress progress(settings.steps, stdout);
+  Progress progress(stdout);
   for (std::int64_t step = 0; step < settings.steps; ++step) {
     optimizer.set_learning_rate(settings.learning_rate * falling(step, settings.steps));
     const CrossEntropy result = loss_with_gradients(model, task.sample_batch(settings.batch, rng));
@@ -72,13 +76,18 @@ std::optional<double> train(OneHeadModel& model, const Agreement& task, const Se
           fmt::format("[train] the loss is not finite at step {}: try a smaller --lr than {}", step + 1,
                       settings.learning_rate));
     }
-    clip_gradients(optimizer.parameters(), gradient_limit);
+    const double norm = clip_gradients(optimizer.parameters(), gradient_limit);
     optimizer.step();
     optimizer.zero_grad();
-    progress.step(loss, result.count);
-    if (interrupt.requested()) return std::nullopt;
+    progress({.step = step + 1,
+              .steps = settings.steps,
+              .loss = loss,
+              .tokens = result.count,
+              .learning_rate = optimizer.learning_rate(),
+              .gradient_norm = norm});
+    if (interrupt.requested()) return {.exit_status = interrupt.exit_status()};
   }
-  return progress.seconds();
+  return {.seconds = progress.seconds()};
 }
 
 // --- The ending ------------------------------------------------------------------------------------------
@@ -132,17 +141,17 @@ int train_agreement(const Settings& settings) {
   OneHeadModel model(task.vocabulary().size(), settings.d_model, rng);
   fmt::print("One attention head learns agreement: {} parameters, seed {}, threads {}\n",
              with_commas(parameter_count(model)), settings.seed, threads());
-  const std::optional<double> seconds = train(model, task, settings, rng);
-  if (!seconds) {
+  const Trained trained = train(model, task, settings, rng);
+  if (trained.exit_status != 0) {
     fmt::print(stderr, "fovea: interrupted\n");
-    return interrupted_status;
+    return trained.exit_status;
   }
   const auto ask = [&](const Indices& ids) {
     const OneHeadModel::Prediction prediction = model.with_weights(ids);
     return Agreement::Prediction{prediction.logits, prediction.weights};
   };
   const Agreement::Score score = task.score(ask, rng);
-  print_score(task, score, settings, *seconds);
+  print_score(task, score, settings, trained.seconds);
   print_heat_map(task, model);
   if (score.excess <= tolerance) return 0;
   std::fflush(stdout);
