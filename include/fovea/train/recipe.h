@@ -1,8 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "fovea/autograd/named_tensor.h"
+#include "fovea/export.h"
 #include "fovea/layers/gpt.h"
+#include "fovea/train/optimizer.h"
 #include "fovea/train/schedule.h"
 
 namespace fovea {
@@ -18,7 +23,8 @@ enum class OptimizerKind : std::uint8_t { adamw, adam, sgd, lion, muon };
 struct Recipe {
   ModelKind kind = ModelKind::gpt;
   /// The model. Vocabulary and context are those of the data; of OneHeadModel, `d_model` alone counts.
-  GptConfig model{.d_model = 128, .heads = 4, .layers = 4, .dropout = 0, .bias = false};
+  GptConfig model{
+      .d_model = 128, .heads = 4, .layers = 4, .dropout = 0, .activation = Activation::gelu, .bias = false};
 
   std::int64_t batch = 12;      ///< sequences in a batch
   std::int64_t accumulate = 1;  ///< batches in a step
@@ -38,5 +44,13 @@ struct Recipe {
   double clip = 1;     ///< the limit of the gradients' norm; 0: none
   double average = 0;  ///< the decay of the moving average of weights (Ema) that is evaluated; 0: none
 };
+
+/// The optimizer that a recipe names, with its options. Muon has the matrices inside a model: not tables
+/// ("*.table") and not the output ("output.*"). Throws: as the optimizer.
+FOVEA_API std::unique_ptr<Optimizer> make_optimizer(const Recipe& recipe,
+                                                    std::vector<NamedTensor> parameters);
+
+/// Throws: as Schedule.
+FOVEA_API Schedule make_schedule(const Recipe& recipe);
 
 }  // namespace fovea
