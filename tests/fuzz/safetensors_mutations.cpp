@@ -6,29 +6,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/autograd/memory.h"
 #include "fovea/error.h"
 #include "fovea/train/safetensors.h"
+#include "tests/fuzz/largest_block.h"
 #include "tests/fuzz/safetensors_mutator.h"
 #include "tests/support/folder.h"
-
-// The largest block asked for, arrays of tensors excepted: those come from a pool, which `memory()` counts.
-thread_local std::size_t largest_block = 0;
-
-void* operator new(std::size_t bytes) {
-  largest_block = std::max(largest_block, bytes);
-  if (void* block = std::malloc(std::max<std::size_t>(bytes, 1))) return block;
-  throw std::bad_alloc();
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace fovea {
 namespace {
@@ -137,12 +127,12 @@ int main(int argc, char** argv) {
     fmt::print("usage: safetensors_mutations CORPUS [NUMBER]\n");
     return 2;
   }
-  const auto corpus = fovea::read_corpus(argv[1]);
+  auto corpus = fovea::read_corpus(argv[1]);
   if (corpus.empty()) {
     fmt::print("no file of tensors in {}\n", argv[1]);
     return 2;
   }
-  fovea::Trial trial(corpus);
+  fovea::Trial trial(std::move(corpus));
   if (argc > 2) {
     trial.run(std::stoull(argv[2]));
   } else {
