@@ -66,11 +66,12 @@ CheckpointFolder::CheckpointFolder(fs::path folder, std::int64_t keep)
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     fail<FileError>("[Trainer::run] another program trains in '{}' at this time", path_.string());
   }
+  // What a killed trainer has left.
   sweep_temporary_files(checkpoints_of(path_));
+  remove_old();
 }
 
-void CheckpointFolder::save(std::int64_t step, const State& state, const Metadata& metadata) const {
-  save_safetensors(checkpoints_of(path_) / name_of(step), state, metadata);
+void CheckpointFolder::remove_old() const {
   const std::vector<fs::path> paths = checkpoints_in(path_);
   const auto too_many = static_cast<std::int64_t>(paths.size()) - keep_;
   for (std::int64_t i = 0; i < too_many; ++i) {
@@ -79,6 +80,11 @@ void CheckpointFolder::save(std::int64_t step, const State& state, const Metadat
     fs::remove(path, error);
     if (error) fail<FileError>("[Trainer::run] can't remove '{}': {}", path.string(), error.message());
   }
+}
+
+void CheckpointFolder::save(std::int64_t step, const State& state, const Metadata& metadata) const {
+  save_safetensors(checkpoints_of(path_) / name_of(step), state, metadata);
+  remove_old();
 }
 
 void CheckpointFolder::save_best(const State& state, const Metadata& metadata) const {

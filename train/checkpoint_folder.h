@@ -17,8 +17,8 @@ std::filesystem::path best_checkpoint_path(const std::filesystem::path& folder);
 /// A run's folder in the hands of the one trainer that writes there. Errors are FileErrors.
 class CheckpointFolder {
  public:
-  /// Makes the folder, where there is none, and takes it. `keep`: how many checkpoints stay.
-  /// Throws: FileError if another trainer has it.
+  /// Makes the folder, where there is none, and takes it. `keep`: how many checkpoints stay, besides the
+  /// best. Throws: FileError if another trainer has it.
   CheckpointFolder(std::filesystem::path folder, std::int64_t keep);
 
   /// Writes the checkpoint of a step, then removes those that are too many.
@@ -29,6 +29,8 @@ class CheckpointFolder {
   void sync() const;
 
  private:
+  void remove_old() const;
+
   std::filesystem::path path_;
   std::int64_t keep_;
   Descriptor lock_;  // held until it is closed, by whatever end of the program

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -24,7 +25,7 @@ std::string duration(double seconds) {
 Progress::Progress(std::FILE* out) : out_(out), rewrites_(detail::is_terminal(out)) {}
 
 Progress::~Progress() {
-  if (rewrites_ && done_ > 0) fmt::print(out_, "\n");
+  if (line_open_) fmt::print(out_, "\n");
 }
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -39,6 +40,13 @@ void Progress::operator()(const StepReport& report) {
     ++skipped_;
   }
   if (due(report)) show(report);
+}
+
+void Progress::operator()(const EvaluationReport& report) {
+  fmt::print(out_, "{}validation loss {:.4f} at step {}{}\n", rewrites_ ? "\r\x1b[K" : "", report.loss,
+             with_commas(report.step), report.best ? ", the best so far" : "");
+  line_open_ = false;
+  std::fflush(out_);
 }
 
 bool Progress::due(const StepReport& report) const {
@@ -66,6 +74,7 @@ void Progress::show(const StepReport& report) {
     fmt::print(out_, "{}\n", line);
   }
   std::fflush(out_);
+  line_open_ = rewrites_;
   shown_ = Clock::now();
   recent_nats_ = 0;
   recent_tokens_ = 0;

@@ -8,68 +8,16 @@
 #include "fovea/autograd/graph.h"
 #include "fovea/autograd/training.h"
 #include "fovea/train/clip.h"
-#include "fovea/train/run_folder.h"
 #include "train/checkpoint_folder.h"
 #include "train/run_log.h"
-#include "train/terminal.h"
+#include "train/trainer_options.h"
 #include "train/trainer_state.h"
 
 namespace fovea {
 namespace {
 
-constexpr const char* state_key = "fovea.trainer";
 constexpr std::int64_t most_skipped_in_row = 10;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// The tensors of a checkpoint.
-struct RunTensors {
-  const detail::TrainedModel& model;
-  const Optimizer& optimizer;
-  const std::optional<Ema>& average;
-
-  static void visit(const RunTensors& self, Visitor& v) {
-    v("model", self.model);
-    v("optimizer", self.optimizer);
-    v("average", self.average);
-  }
-};
-
-void check(bool good, const char* text) {
-  if (!good) fail<ValueError>("[Trainer] {}", text);
-}
-
-void check_options(const TrainerOptions& options) {
-  check(options.steps >= 1, "steps must be 1 or more");
-  check(options.accumulate >= 1, "accumulate must be 1 or more: it counts the batches of a step");
-  check(options.clip > 0, "clip must be above 0: leave it out for no limit");
-  check(options.outlier >= 0, "outlier must be 0 or more: it counts deviations from the mean loss");
-  check(options.evaluate_every >= 0 && options.patience >= 0 && options.checkpoint_every >= 0,
-        "evaluate_every, patience and checkpoint_every must be 0 or more");
-  check(options.evaluation || (options.evaluate_every == 0 && options.patience == 0),
-        "evaluate_every and patience need an evaluation");
-  check(options.patience == 0 || options.evaluate_every > 0,
-        "patience counts evaluations: set evaluate_every too");
-  check(!options.folder.empty() || options.checkpoint_every == 0, "checkpoint_every needs a folder");
-  check(options.keep >= 1, "keep must be 1 or more: a run is resumed from its last checkpoint");
-  check(!options.seconds || *options.seconds > 0, "seconds must be above 0");
-  check(!options.tokens || *options.tokens > 0, "tokens must be above 0");
-  check(!options.metadata.contains(state_key), "the metadata key \"fovea.trainer\" is taken");
-}
-
-void check_parameters(const detail::TrainedModel& model, const Optimizer& optimizer) {
-  const std::vector<NamedTensor> known = named_parameters(model);
-  for (const auto& [name, tensor] : optimizer.parameters()) {
-    const auto same = [&name = name, &tensor = tensor](const NamedTensor& other) {
-      return other.name == name && other.tensor.impl() == tensor.impl();
-    };
-    if (std::ranges::none_of(known, same)) {
-      fail<ValueError>(
-          "[Trainer] the optimizer's parameter '{}' is not the model's: make it from "
-          "named_parameters(model), after the model has its final tensors",
-          name);
-    }
-  }
-}
 
 std::string non_finite_gradient(const std::vector<NamedTensor>& parameters) {
   for (const auto& [name, tensor] : parameters) {
@@ -81,17 +29,12 @@ std::string non_finite_gradient(const std::vector<NamedTensor>& parameters) {
   return "the gradients' norm is not finite";
 }
 
+template <class Report>
+void call_all(const std::vector<std::function<void(const Report&)>>& callbacks, const Report& report) {
+  for (const auto& callback : callbacks) callback(report);
+}
+
 }  // namespace
-
-/// The batches of one step.
-struct Trainer::Window {
-  std::int64_t batches = 0;
-  std::int64_t tokens = 0;
-  double loss_sum = 0;
-  double divisor = 0;
-
-  double loss() const { return divisor > 0 ? loss_sum / divisor : 0; }
-};
 
 Trainer::Trainer(detail::TrainedModel model, Optimizer& optimizer, BatchSource source, TrainerOptions options)
     : model_(std::move(model)),
@@ -99,9 +42,9 @@ Trainer::Trainer(detail::TrainedModel model, Optimizer& optimizer, BatchSource s
       source_(std::move(source)),
       options_(std::move(options)),
       state_(std::make_unique<detail::TrainerState>()) {
-  check_options(options_);
-  check(source_ != nullptr, "there is no source of batches");
-  check_parameters(model_, optimizer_);
+  detail::check_options(options_);
+  if (!source_) fail<ValueError>("[Trainer] there is no source of batches");
+  detail::check_parameters(named_parameters(model_), optimizer_);
   if (options_.average != 0) average_.emplace(named_parameters(model_), options_.average);
   Rng rng(options_.seed);
   state_->data_rng = rng.split().state();
@@ -226,7 +169,7 @@ bool Trainer::train_step() {
     log_->step(report, state_->tokens, seconds(),
                std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  for (const auto& callback : on_step_) callback(report);
+  call_all(on_step_, report);
   check_skipped_in_row(report);
   return true;
 }
@@ -273,12 +216,8 @@ EvaluationReport Trainer::evaluate() {
   return {.step = state_->step, .loss = loss, .tokens = window.tokens, .best = loss < best};
 }
 
-void Trainer::tell(const EvaluationReport& report) {
-  if (log_) log_->evaluation(report);
-  for (const auto& callback : on_evaluation_) callback(report);
-}
-
-void Trainer::evaluate_as_part_of_run() {
+// As part of the run.
+void Trainer::evaluate_and_keep() {
   const EvaluationReport report = evaluate();
   state_->evaluated_at = report.step;
   state_->evaluation = report.loss;
@@ -288,8 +227,9 @@ void Trainer::evaluate_as_part_of_run() {
     state_->evaluations_since_best = 0;
   }
   saved_ = false;
-  tell(report);
+  if (log_) log_->evaluation(report);
   if (report.best && folder_) folder_->save_best(tensors(), metadata());
+  call_all(on_evaluation_, report);
 }
 
 // --- The run ---------------------------------------------------------------------------------------------
@@ -317,7 +257,7 @@ Ending Trainer::train() {
   std::optional<Ending> end = ending();
   while (!end) {
     if (!train_step()) return Ending::data_ended;
-    if (is_due(options_.evaluate_every)) evaluate_as_part_of_run();
+    if (is_due(options_.evaluate_every)) evaluate_and_keep();
     end = ending();
     if (!end) end = stop();
     if (!end && is_due(options_.checkpoint_every)) save();
@@ -328,15 +268,17 @@ Ending Trainer::train() {
 TrainingResult Trainer::finish(Ending ending) {
   const bool stopped = ending == Ending::interrupted || ending == Ending::out_of_time;
   const bool evaluated = !options_.evaluation || state_->evaluated_at == state_->step;
-  if (!stopped && !evaluated) evaluate_as_part_of_run();
+  if (!stopped && !evaluated) evaluate_and_keep();
   if (!saved_) save();
   TrainingResult result{
       .ending = ending, .step = state_->step, .tokens = state_->tokens, .loss = state_->loss};
   if (state_->evaluated_at >= 0) result.evaluation = state_->evaluation;
   if (ending == Ending::out_of_time && !evaluated) {
     // After the checkpoint, for it is not what a run does that goes through: resumed, the log is cut here.
-    const EvaluationReport report = evaluate();
-    tell(report);
+    EvaluationReport report = evaluate();
+    report.best = false;  // it is not kept
+    if (log_) log_->evaluation(report);
+    call_all(on_evaluation_, report);
     result.evaluation = report.loss;
   }
   result.seconds = seconds();
@@ -361,95 +303,6 @@ TrainingResult Trainer::run() {
     folder_.reset();
     throw;
   }
-}
-
-// --- Checkpoints -----------------------------------------------------------------------------------------
-
-State Trainer::tensors() const { return state(RunTensors{model_, optimizer_, average_}); }
-
-// Logs are on the disk before a checkpoint says how long they are.
-Metadata Trainer::metadata() {
-  if (log_) {
-    log_->sync();
-    state_->log_sizes = log_->sizes();
-  }
-  Metadata metadata = options_.metadata;
-  metadata[state_key] = to_json(*state_);
-  return metadata;
-}
-
-void Trainer::save() {
-  if (folder_) folder_->save(state_->step, tensors(), metadata());
-  saved_ = true;
-}
-
-void Trainer::open_folder() {
-  if (options_.folder.empty()) return;
-  auto folder = std::make_unique<detail::CheckpointFolder>(options_.folder, options_.keep);
-  if (!in_folder_ && (latest_checkpoint(options_.folder) || detail::RunLog::exists(options_.folder))) {
-    fail<FileError>("[Trainer::run] '{}' has a run already: resume it, or take another folder",
-                    options_.folder.string());
-  }
-  folder_ = std::move(folder);
-  // So that a run that is killed before its first checkpoint can be resumed too.
-  if (!in_folder_) save();
-  in_folder_ = true;
-  log_ = std::make_unique<detail::RunLog>(options_.folder, state_->log_sizes);
-  folder_->sync();
-}
-
-void Trainer::resume() {
-  const std::vector<std::filesystem::path> paths = detail::checkpoints_in(options_.folder);
-  if (paths.empty()) {
-    fail<FileError>("[Trainer::resume] there is no checkpoint in '{}'", options_.folder.string());
-  }
-  const std::string path = paths.back().string();
-  try {
-    const SafetensorsFile file = load_safetensors(paths.back());
-    const auto found = file.metadata.find(state_key);
-    detail::TrainerState state = detail::trainer_state_from_json(
-        fmt::format("[Trainer::resume] '{}'", path), found == file.metadata.end() ? "" : found->second);
-    RunTensors tensors{model_, optimizer_, average_};
-    load(tensors, file.state);
-    *state_ = std::move(state);
-  } catch (const LoadError& error) {
-    fail<FileError>("[Trainer::resume] '{}' is of another model, optimizer or average: {}", path,
-                    to_string(error.report));
-  } catch (const FileError& error) {
-    if (paths.size() < 2) throw;
-    fail<FileError>("{}. The checkpoint before it is '{}': to resume from there, remove this one",
-                    error.what(), paths[paths.size() - 2].filename().string());
-  }
-  in_folder_ = saved_ = true;
-}
-
-// --- The summary -----------------------------------------------------------------------------------------
-
-std::string Trainer::summary() const {
-  using detail::with_commas;
-  std::int64_t decayed = 0, trained = 0;
-  for (std::size_t i = 0; i < optimizer_.parameters().size(); ++i) {
-    const std::int64_t n = optimizer_.parameters()[i].tensor.numel();
-    trained += n;
-    if (optimizer_.settings()[i].weight_decay > 0) decayed += n;
-  }
-  const std::int64_t all = parameter_count(model_);
-  std::string text = fmt::format("parameters  {}, tied ones counted once: {} decay, {} do not",
-                                 with_commas(all), with_commas(decayed), with_commas(trained - decayed));
-  if (trained < all) text += fmt::format(", {} are not trained", with_commas(all - trained));
-
-  std::int64_t vocabulary = 0;
-  const Window first = without_training(
-      [&](std::int64_t index) -> std::optional<Batch> {
-        if (index > 0) return std::nullopt;
-        Rng rng(state_->data_rng);
-        return source_(state_->batches, rng);
-      },
-      &vocabulary);
-  if (first.tokens == 0) return text + "\nloss        no targets in the next batch";
-  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss(),
-                            state_->step == 0 ? "first" : fmt::format("step {}", state_->step),
-                            std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
 }
 
 }  // namespace fovea

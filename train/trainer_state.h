@@ -11,6 +11,9 @@
 
 namespace fovea::detail {
 
+/// Its key in a checkpoint's metadata.
+inline constexpr const char* trainer_state_key = "fovea.trainer";
+
 /// What a checkpoint says of a run besides its tensors. There is no time in it.
 struct TrainerState {
   std::int64_t step = 0;     // how many there have been

@@ -62,5 +62,14 @@ TEST_CASE("Progress: a resumed run, and steps that were skipped", "[trainer]") {
   CHECK_THAT(text, ContainsSubstring("step 20/20  loss 20.0000") && ContainsSubstring("left  1 skipped\n"));
 }
 
+TEST_CASE("Progress: evaluations", "[trainer]") {
+  const std::string text = text_of([](Progress& progress) {
+    progress(EvaluationReport{.step = 1300, .loss = 1.25, .tokens = 7, .best = true});
+    progress(EvaluationReport{.step = 1400, .loss = 1.5, .tokens = 7});
+  });
+  CHECK(text ==
+        "validation loss 1.2500 at step 1,300, the best so far\nvalidation loss 1.5000 at step 1,400\n");
+}
+
 }  // namespace
 }  // namespace fovea

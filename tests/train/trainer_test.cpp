@@ -270,6 +270,7 @@ TEST_CASE("Trainer: what makes no sense is refused", "[trainer]") {
   CHECK_THROWS_WITH(trainer.evaluate(), ContainsSubstring("no target in the evaluation's 1 batches"));
   Trainer without(model, optimizer, always({0}));
   CHECK_THROWS_AS(without.evaluate(), ValueError);
+  CHECK_THROWS_AS(without.resume(), ValueError);
 }
 
 }  // namespace

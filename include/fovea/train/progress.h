@@ -15,6 +15,7 @@ namespace fovea {
 ///
 ///   Progress progress(stdout);
 ///   trainer.on_step(std::ref(progress));
+///   trainer.on_evaluation(std::ref(progress));  // a line for each, which stays
 class FOVEA_API Progress {
  public:
   explicit Progress(std::FILE* out);
@@ -26,6 +27,7 @@ class FOVEA_API Progress {
   /// Counts a step. The loss that is shown is the mean over all tokens since it was last shown; rate and norm
   /// are those of the step.
   void operator()(const StepReport& report);
+  void operator()(const EvaluationReport& report);
 
   /// Since the start.
   double seconds() const;
@@ -38,6 +40,7 @@ class FOVEA_API Progress {
 
   std::FILE* out_;
   bool rewrites_;
+  bool line_open_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = start_;
   std::int64_t done_ = 0;  // in this process, as time is

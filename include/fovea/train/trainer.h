@@ -163,7 +163,7 @@ class FOVEA_API Trainer {
 
   /// Takes up the run in the folder where its latest checkpoint was saved; `run` goes on from there.
   /// Throws: FileError, with the path, if there is no checkpoint, or it is damaged or of another model or
-  /// optimizer. Nothing has changed then.
+  /// optimizer; ValueError if there is no folder. Nothing has changed then.
   void resume();
 
   /// Trains until the run ends. A later call goes on, if it was stopped.
@@ -181,7 +181,15 @@ class FOVEA_API Trainer {
   std::int64_t step() const;
 
  private:
-  struct Window;
+  // The batches of one step.
+  struct Window {
+    std::int64_t batches = 0;
+    std::int64_t tokens = 0;
+    double loss_sum = 0;
+    double divisor = 0;
+
+    double loss() const { return divisor > 0 ? loss_sum / divisor : 0; }
+  };
 
   Trainer(detail::TrainedModel model, Optimizer& optimizer, BatchSource source, TrainerOptions options);
 
@@ -196,8 +204,7 @@ class FOVEA_API Trainer {
 
   Window without_training(const std::function<std::optional<Batch>(std::int64_t)>& batches,
                           std::int64_t* vocabulary = nullptr) const;
-  void tell(const EvaluationReport& report);
-  void evaluate_as_part_of_run();
+  void evaluate_and_keep();
 
   double seconds() const;
   bool is_due(std::int64_t every) const;
