@@ -31,7 +31,10 @@ std::string shortened(std::string text, std::size_t width) {
 
 int print_info(const std::string& path) {
   const std::filesystem::path file = file_of(path);
-  const SafetensorsHeader header = read_safetensors_header(file);
+  SafetensorsHeader header = read_safetensors_header(file);
+  // The model before what its optimizer keeps.
+  std::ranges::stable_partition(
+      header.entries, [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
   std::size_t longest = 4;
   for (const SafetensorsEntry& entry : header.entries) longest = std::max(longest, entry.name.size());
 

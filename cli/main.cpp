@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/command.h"
@@ -48,15 +50,19 @@ int run(std::vector<std::string> arguments) {
 
 }  // namespace
 
-// Status 2 is for what the user can put right: options, files, what they hold.
+// Status 2 is for what the user can put right: options, files, what they hold, a full disk.
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond a limit of the shell is an error with a path, not the end
   try {
-    return run({argv + 1, argv + argc});
+    const int status = run({argv + 1, argv + argc});
+    return std::fflush(stdout) == 0 ? status : complain(2, "can't write to the standard output");
   } catch (const fovea::FileError& error) {
     return complain(2, error.what());
   } catch (const fovea::ValueError& error) {
     return complain(2, error.what());
   } catch (const fovea::IndexError& error) {
+    return complain(2, error.what());
+  } catch (const std::system_error& error) {
     return complain(2, error.what());
   } catch (const std::exception& error) {
     return complain(1, error.what());

@@ -33,9 +33,6 @@ using Names = std::vector<std::pair<std::string, E>>;
 template <class E>
 CLI::Option* add_choice(CLI::App& parser, const std::string& option, E& value, const Names<E>& names,
                         const std::string& help) {
-  const auto named = [names](const std::string& text) {
-    return std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == text; });
-  };
   std::vector<std::string> texts;
   std::string standard;
   for (const auto& [text, meaning] : names) {
@@ -43,9 +40,14 @@ CLI::Option* add_choice(CLI::App& parser, const std::string& option, E& value, c
     if (meaning == value) standard = text;
   }
   const std::string list = fmt::format("{}", fmt::join(texts, ", "));
-  const auto set = [&value, named](const std::string& text) { value = named(text)->second; };
-  const auto check = [names, named, list](const std::string& text) -> std::string {
-    return named(text) != names.end() ? "" : fmt::format("there is no \"{}\"; there is: {}", text, list);
+  const auto set = [&value, names](const std::string& chosen) {
+    for (const auto& [text, meaning] : names) {
+      if (text == chosen) value = meaning;
+    }
+  };
+  const auto check = [texts, list](const std::string& text) -> std::string {
+    if (std::find(texts.begin(), texts.end(), text) != texts.end()) return "";
+    return fmt::format("there is no \"{}\"; there is: {}", text, list);
   };
   return parser.add_option_function<std::string>(option, set, fmt::format("{}: {}", help, list))
       ->check(CLI::Validator(check, ""))
@@ -194,6 +196,12 @@ std::optional<std::string> value_of(const std::vector<std::string>& arguments, s
   return value;
 }
 
+std::filesystem::path settings_of(const std::filesystem::path& run) {
+  const std::filesystem::path file = run / settings_file;
+  if (std::filesystem::exists(file)) return file;
+  throw FileError(fmt::format("{} is no run: there is no {} in it", run.string(), settings_file));
+}
+
 // What the file says, as arguments: `steps = 1000` is --steps=1000.
 std::vector<std::string> arguments_in(const std::filesystem::path& file) {
   const auto complain = [&](const std::string& what) -> void {
@@ -274,7 +282,7 @@ void add_options(CLI::App& parser, Settings& settings) {
 std::vector<std::string> prepare(const std::vector<std::string>& arguments, Settings& settings) {
   std::vector<std::string> all;
   if (const auto run = value_of(arguments, "--resume")) {
-    all = arguments_in(std::filesystem::path(*run) / settings_file);
+    all = arguments_in(settings_of(*run));
   } else if (const auto file = value_of(arguments, "--config")) {
     all = arguments_in(*file);
   }

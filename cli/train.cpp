@@ -53,7 +53,7 @@ TrainerOptions options_of(const Settings& settings, const Corpus& corpus, const 
   options.outlier = settings.skip_outliers;
   options.seed = settings.seed;
   options.evaluation = corpus.validation;
-  options.evaluate_every = settings.evaluate_every;
+  if (corpus.validation) options.evaluate_every = settings.evaluate_every;
   options.patience = settings.patience;
   if (settings.minutes > 0) options.seconds = 60 * settings.minutes;
   if (settings.max_tokens > 0) options.tokens = settings.max_tokens;
