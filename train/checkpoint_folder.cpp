@@ -47,6 +47,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
     if (step >= 0) by_step.emplace(step, entry->path());
   }
   std::vector<fs::path> paths;
+  paths.reserve(by_step.size());
   for (auto& [step, path] : by_step) paths.push_back(std::move(path));
   return paths;
 }

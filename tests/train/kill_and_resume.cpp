@@ -11,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -164,7 +163,7 @@ int main(int argc, char** argv) {
     fs::remove_all(folder);
     fs::create_directories(folder);
     const bool same = argv[3] == std::string("each") ? kill_at_each(program, folder)
-                                                     : kill_at_random(program, folder, std::atoi(argv[3]));
+                                                     : kill_at_random(program, folder, std::stoi(argv[3]));
     if (same) fs::remove_all(folder);
     return same ? 0 : 1;
   } catch (const std::exception& error) {

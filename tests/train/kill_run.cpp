@@ -8,9 +8,9 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <fcntl.h>
+#include <string>
 #include <unistd.h>
 
 #include "fovea/layers/gpt.h"
@@ -33,6 +33,7 @@ void die_if_last() {
 }  // namespace
 
 // In place of the C library's: what the library calls to change files.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the names there are reserved
 extern "C" {
 ssize_t write(int file, const void* bytes, std::size_t n) {
   if (is_last()) {
@@ -66,6 +67,7 @@ int remove(const char* path) noexcept {
   return static_cast<int>(syscall(SYS_unlinkat, AT_FDCWD, path, 0));
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 namespace {
 
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
   if (argc < 2 || argc > 3) return 2;
   try {
     if (argc == 3) {
-      operations_left = std::atol(argv[2]);
+      operations_left = std::stol(argv[2]);
       small_run(argv[1]);
     } else {
       usual_run(argv[1]);

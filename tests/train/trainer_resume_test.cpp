@@ -297,7 +297,7 @@ TEST_CASE("Trainer: a checkpoint of something else is an error, and changes noth
   };
   for (const std::string& text :
        {std::string(), std::string("{}"), std::string("[1"), with("\"step\":13", "\"step\":-13"),
-        with("\"step\":13", "\"step\":1e300"), with("\"step\":13", "\"step\":\"13\""),
+        with("\"step\":13", "\"step\":1e300"), with(R"("step":13)", R"("step":"13")"),
         with("\"version\":1", "\"version\":2"), std::string(100000, '[')}) {
     Metadata metadata = file.metadata;
     metadata["fovea.trainer"] = text;
