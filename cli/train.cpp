@@ -19,9 +19,9 @@
 #include "fovea/error.h"
 #include "fovea/inspect/heat_map.h"
 #include "fovea/layers/one_head_model.h"
+#include "fovea/train/agreement.h"
 #include "fovea/train/clip.h"
 #include "fovea/train/optimizer.h"
-#include "fovea/train/agreement.h"
 
 namespace fovea::cli {
 namespace {
