@@ -13,13 +13,23 @@ namespace {
 constexpr std::int64_t scored = 1024;
 constexpr std::int64_t scored_at_once = 128;
 
-detail::Sequences sequences_of(const AnswerTask::Definition& definition, std::int64_t given) {
-  const auto draw = [&definition](Rng& rng) {
-    Instance instance = definition.instance(rng);
-    instance.prompt.insert(instance.prompt.end(), instance.answer.begin(), instance.answer.end());
-    return std::move(instance.prompt);
-  };
-  return {.draw = draw, .given = given, .held_out = definition.held_out};
+std::vector<bool> judged_ids(const std::vector<Round>& instance) {
+  std::vector<bool> judged;
+  for (const Round& round : instance) {
+    judged.insert(judged.end(), round.prompt.size(), false);
+    judged.insert(judged.end(), round.answer.size(), true);
+  }
+  return judged;
+}
+
+// An instance as one sequence.
+std::vector<std::int64_t> joined(const std::vector<Round>& instance) {
+  std::vector<std::int64_t> ids;
+  for (const Round& round : instance) {
+    ids.insert(ids.end(), round.prompt.begin(), round.prompt.end());
+    ids.insert(ids.end(), round.answer.begin(), round.answer.end());
+  }
+  return ids;
 }
 
 // Of how many rows of the batch all judged targets are the likeliest.
@@ -37,26 +47,37 @@ std::int64_t count_right(const Indices& likeliest, const Indices& targets) {
   return right;
 }
 
+detail::Sequences sequences_of(const AnswerTask::Definition& definition, const std::vector<bool>& judged) {
+  const auto draw = [&definition, &judged](Rng& rng) {
+    const std::vector<Round> instance = definition.instance(rng);
+    if (judged_ids(instance) != judged) {
+      fail<ValueError>("[AnswerTask] an instance has prompts or answers of other lengths than those before");
+    }
+    return joined(instance);
+  };
+  return {.draw = draw, .judged = judged, .held_out = definition.held_out};
+}
+
 }  // namespace
 
 AnswerTask::AnswerTask(Definition definition) : definition_(std::move(definition)) {
   Rng rng(0);
-  const Instance any = definition_.instance(rng);
-  if (any.prompt.empty() || any.answer.empty()) {
-    fail<ValueError>("[AnswerTask] an instance has {} ids of prompt and {} of answer: at least 1 each",
-                     any.prompt.size(), any.answer.size());
+  const std::vector<Round> any = definition_.instance(rng);
+  const bool complete = std::ranges::all_of(
+      any, [](const Round& round) { return !round.prompt.empty() && !round.answer.empty(); });
+  if (any.empty() || !complete) {
+    fail<ValueError>("[AnswerTask] an instance needs a round at least, and each a prompt and an answer");
   }
-  given_ = std::ssize(any.prompt);
-  context_ = given_ + std::ssize(any.answer) - 1;
+  judged_ = judged_ids(any);
   unseen_batch(1, rng);  // the share is checked now, not in training
 }
 
 Batch AnswerTask::sample_batch(std::int64_t count, Rng& rng) const {
-  return sequences_of(definition_, given_).training_batch(count, rng);
+  return sequences_of(definition_, judged_).training_batch(count, rng);
 }
 
 Batch AnswerTask::unseen_batch(std::int64_t count, Rng& rng) const {
-  return sequences_of(definition_, given_).unseen_batch(count, rng);
+  return sequences_of(definition_, judged_).unseen_batch(count, rng);
 }
 
 std::vector<Measure> AnswerTask::score(const LanguageModel& model, Rng& rng) const {

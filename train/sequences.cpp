@@ -1,7 +1,5 @@
 #include "train/sequences.h"
 
-#include <algorithm>
-
 #include "autograd/fail.h"
 #include "fovea/autograd/graph.h"
 #include "fovea/autograd/ops.h"
@@ -17,12 +15,14 @@ Batch Sequences::batch(std::int64_t count, bool unseen, Rng& rng) const {
     if (is_held_out(ids, held_out) == unseen) sequences.push_back(std::move(ids));
   }
   const Batch all = next_token_batch(sequences, ignored_target);
-  Ids targets(all.targets.values().begin(), all.targets.values().end());
+  if (judged.empty()) return all;
   const std::int64_t rows = all.targets.size(1);
-  for (std::int64_t b = 0; b < count; ++b) {
-    std::fill_n(targets.begin() + b * rows, given - 1, ignored_target);
-  }
-  return {all.inputs, Indices(all.targets.shape(), targets)};
+  return {all.inputs, Indices(all.targets.shape(), [&](std::int64_t* targets) {
+            for (std::int64_t i = 0; i < all.targets.numel(); ++i) {
+              // Row t predicts id t + 1.
+              targets[i] = judged[static_cast<std::size_t>(i % rows + 1)] ? all.targets[i] : ignored_target;
+            }
+          })};
 }
 
 Tensor ask(const LanguageModel& model, const Indices& ids, std::int64_t vocabulary) {

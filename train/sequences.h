@@ -18,7 +18,7 @@ using Ids = std::vector<std::int64_t>;
 /// A supply of instances, a share of which is held out.
 struct Sequences {
   std::function<Ids(Rng& rng)> draw;  ///< any instance
-  std::int64_t given = 1;             ///< ids at the beginning that are not to be predicted
+  std::vector<bool> judged = {};      ///< which of its ids are to be predicted; empty: all
   double held_out = 0.125;            ///< the share
 
   /// Throws: ValueError if count < 1.

@@ -17,7 +17,7 @@ AnswerTask::Definition ring() {
           .instance =
               [](Rng& rng) {
                 const std::int64_t at = rng.below(101);
-                return Instance{.prompt = {at}, .answer = {(at + 1) % 101, (at + 2) % 101}};
+                return std::vector<Round>{{.prompt = {at}, .answer = {(at + 1) % 101, (at + 2) % 101}}};
               },
           .held_out = 0.3,
           .measure = "pairs right",
@@ -67,13 +67,47 @@ TEST_CASE("AnswerTask: the whole answer counts, under the name and allowance of 
   CHECK(measures[0].allowed == 0.25);
 }
 
+TEST_CASE("AnswerTask: of several rounds, the answers alone are judged", "[train][task]") {
+  AnswerTask::Definition definition = ring();
+  definition.instance = [](Rng& rng) {
+    const std::int64_t at = rng.below(90);
+    return std::vector<Round>{{.prompt = {at, at + 1}, .answer = {at + 2}},
+                              {.prompt = {at + 3}, .answer = {at + 4, at + 5}}};
+  };
+  const AnswerTask task(definition);
+  CHECK(task.context() == 5);
+  Rng rng(11);
+  const Batch batch = task.sample_batch(3, rng);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    const std::int64_t at = batch.inputs[5 * b];
+    CHECK(batch.inputs[5 * b + 4] == at + 4);
+    CHECK(batch.targets[5 * b] == ignored_target);
+    CHECK(batch.targets[5 * b + 1] == at + 2);
+    CHECK(batch.targets[5 * b + 2] == ignored_target);
+    CHECK(batch.targets[5 * b + 3] == at + 4);
+    CHECK(batch.targets[5 * b + 4] == at + 5);
+  }
+}
+
 TEST_CASE("AnswerTask: a definition without sense is refused when the task is made", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.held_out = GENERATE(0.0, 1.0);
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
   definition = ring();
-  definition.instance = [](Rng&) { return Instance{.prompt = {}, .answer = {1}}; };
+  definition.instance = [](Rng&) { return std::vector<Round>{{.prompt = {}, .answer = {1}}}; };
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
-  definition.instance = [](Rng&) { return Instance{.prompt = {1}, .answer = {}}; };
+  definition.instance = [](Rng&) { return std::vector<Round>{{.prompt = {1}, .answer = {}}}; };
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
+  definition.instance = [](Rng&) { return std::vector<Round>{}; };
+  CHECK_THROWS_AS(AnswerTask(definition), ValueError);
+}
+
+TEST_CASE("AnswerTask: instances of several lengths are refused", "[train][task]") {
+  AnswerTask::Definition definition = ring();
+  definition.instance = [](Rng& rng) {
+    const std::vector<std::int64_t> prompt(rng.uniform() < 0.5 ? 2 : 3, rng.below(101));
+    return std::vector<Round>{{.prompt = prompt, .answer = {1}}};
+  };
+  Rng rng(7);
+  CHECK_THROWS_AS(AnswerTask(definition).sample_batch(50, rng), ValueError);
 }

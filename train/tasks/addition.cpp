@@ -6,15 +6,15 @@ namespace {
 
 constexpr std::int64_t plus = 10, equals = 11;
 
-Instance draw(Rng& rng) {
+std::vector<Round> draw(Rng& rng) {
   const std::int64_t a = 1000 + rng.below(9000), b = 1000 + rng.below(9000);
-  Instance instance;
-  for (std::int64_t tens = 1000; tens > 0; tens /= 10) instance.prompt.push_back(a / tens % 10);
-  instance.prompt.push_back(plus);
-  for (std::int64_t tens = 1000; tens > 0; tens /= 10) instance.prompt.push_back(b / tens % 10);
-  instance.prompt.push_back(equals);
-  for (std::int64_t tens = 1; tens <= 10000; tens *= 10) instance.answer.push_back((a + b) / tens % 10);
-  return instance;
+  Round round;
+  for (std::int64_t tens = 1000; tens > 0; tens /= 10) round.prompt.push_back(a / tens % 10);
+  round.prompt.push_back(plus);
+  for (std::int64_t tens = 1000; tens > 0; tens /= 10) round.prompt.push_back(b / tens % 10);
+  round.prompt.push_back(equals);
+  for (std::int64_t tens = 1; tens <= 10000; tens *= 10) round.answer.push_back((a + b) / tens % 10);
+  return {round};
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ std::unique_ptr<Task> addition() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 4, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 64,
-                 .steps = 3000,
+                 .steps = 2500,
                  .learning_rate = 3e-3}});
 }
 

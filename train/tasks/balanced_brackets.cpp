@@ -52,12 +52,11 @@ Ids draw_near_miss(Rng& rng) {
   }
 }
 
-Instance draw(Rng& rng) {
+std::vector<Round> draw(Rng& rng) {
   const bool balanced = rng.below(2) == 1;
-  Instance instance{.prompt = balanced ? draw_balanced(rng) : draw_near_miss(rng),
-                    .answer = {balanced ? yes : no}};
-  instance.prompt.push_back(question);
-  return instance;
+  Round round{.prompt = balanced ? draw_balanced(rng) : draw_near_miss(rng), .answer = {balanced ? yes : no}};
+  round.prompt.push_back(question);
+  return {round};
 }
 
 }  // namespace
@@ -69,7 +68,7 @@ std::unique_ptr<Task> balanced_brackets() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 64,
-                 .steps = 1000,
+                 .steps = 800,
                  .learning_rate = 3e-3}});
 }
 

@@ -6,11 +6,11 @@ namespace {
 
 constexpr std::int64_t length = 16, kinds = 32, equals = kinds;
 
-Instance draw(Rng& rng) {
+std::vector<Round> draw(Rng& rng) {
   std::vector<std::int64_t> prompt = detail::random_numbers(length, kinds, rng);
   const std::vector<std::int64_t> answer = prompt;
   prompt.push_back(equals);
-  return {.prompt = prompt, .answer = answer};
+  return {{.prompt = prompt, .answer = answer}};
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ std::unique_ptr<Task> copy() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 32,
-                 .steps = 1000,
+                 .steps = 400,
                  .learning_rate = 3e-3}});
 }
 

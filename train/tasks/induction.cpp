@@ -21,7 +21,7 @@ class Induction final : public Task {
   Recipe recipe() const override {
     return {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
             .batch = 32,
-            .steps = 1000,
+            .steps = 400,
             .learning_rate = 3e-3};
   }
 

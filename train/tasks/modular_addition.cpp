@@ -6,9 +6,9 @@ namespace {
 
 constexpr std::int64_t p = 97, plus = p, equals = p + 1;
 
-Instance draw(Rng& rng) {
+std::vector<Round> draw(Rng& rng) {
   const std::int64_t a = rng.below(p), b = rng.below(p);
-  return {.prompt = {a, plus, b, equals}, .answer = {(a + b) % p}};
+  return {{.prompt = {a, plus, b, equals}, .answer = {(a + b) % p}}};
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ std::unique_ptr<Task> modular_addition() {
       .held_out = 0.5,
       .recipe = {.model = {.d_model = 128, .heads = 4, .layers = 1, .dropout = 0, .bias = false},
                  .batch = 512,
-                 .steps = 2000,
+                 .steps = 800,
                  .beta2 = 0.98,
                  .weight_decay = 1,
                  .learning_rate = 3e-3}});

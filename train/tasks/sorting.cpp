@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::int64_t length = 16, kinds = 32, equals = kinds;
 
-Instance draw(Rng& rng) {
+std::vector<Round> draw(Rng& rng) {
   std::vector<std::int64_t> prompt = detail::random_numbers(length, kinds, rng);
   std::vector<std::int64_t> answer = prompt;
   std::ranges::sort(answer);
   prompt.push_back(equals);
-  return {.prompt = prompt, .answer = answer};
+  return {{.prompt = prompt, .answer = answer}};
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::unique_ptr<Task> sorting() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 32,
-                 .steps = 1000,
+                 .steps = 2500,
                  .learning_rate = 3e-3}});
 }
 

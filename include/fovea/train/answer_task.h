@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,37 +18,38 @@
 namespace fovea {
 
 /// What is asked, and the one answer that is right.
-struct Instance {
+struct Round {
   std::vector<std::int64_t> prompt;
   std::vector<std::int64_t> answer;
 };
 
-/// A task with a prompt, chosen at random, and an answer that follows from it. A model reads one after the
-/// other, as a text, and is judged on the answer alone.
+/// A task of prompts, chosen at random, and answers that follow from them: one round, or several that build
+/// on each other. A model reads all as one text, and is judged on the answers alone.
 ///
-/// The measure is the share of held-out instances of which each token of the answer is the likeliest after
-/// the prompt and the right tokens before it. This is how often greedy generation says the whole answer.
+/// The measure is the share of held-out instances in which each token of each answer is the likeliest after
+/// the right tokens before it. This is how often greedy generation gives all answers as they should be.
 class FOVEA_API AnswerTask final : public Task {
  public:
   struct Definition {
     std::string summary;
     Vocabulary vocabulary;
-    /// Draws one; prompts have the same length each time, and so have answers.
-    std::function<Instance(Rng& rng)> instance;
+    /// Draws an instance: its rounds, with prompts and answers of the same lengths each time.
+    std::function<std::vector<Round>(Rng& rng)> instance;
     double held_out = 0.125;                ///< the share of instances that training never sees
     std::string measure = "answers right";  ///< the name of the share that is at best 1
     double allowed = 0.01;                  ///< how far below 1 that may be
     Recipe recipe = {};
   };
 
-  /// Throws: ValueError for an instance without a prompt or an answer, or a share outside (0, 1).
+  /// Throws: ValueError for an instance without a round, a prompt or an answer, or a share outside (0, 1).
   explicit AnswerTask(Definition definition);
 
   std::string_view summary() const override { return definition_.summary; }
   const Vocabulary& vocabulary() const override { return definition_.vocabulary; }
-  std::int64_t context() const override { return context_; }
+  std::int64_t context() const override { return std::ssize(judged_) - 1; }
   Recipe recipe() const override { return definition_.recipe; }
 
+  /// Throws: also ValueError if an instance has other lengths than those before.
   Batch sample_batch(std::int64_t count, Rng& rng) const override;
   Batch unseen_batch(std::int64_t count, Rng& rng) const override;
 
@@ -57,8 +59,7 @@ class FOVEA_API AnswerTask final : public Task {
 
  private:
   Definition definition_;
-  std::int64_t given_ = 0;  // ids of a prompt
-  std::int64_t context_ = 0;
+  std::vector<bool> judged_;  // which ids of an instance are those of answers
 };
 
 }  // namespace fovea
