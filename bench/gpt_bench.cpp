@@ -25,6 +25,7 @@ void training_step(benchmark::State& state) {
   GptConfig config = recipe.model;
   config.vocabulary = vocabulary;
   config.context = context;
+  config.positions = Positions::learned;
   Rng rng(1);
   const Gpt model(config, rng);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(recipe, named_parameters(model));

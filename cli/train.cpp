@@ -85,6 +85,7 @@ const char* reason(Ending ending) {
 TrainingResult run(Trainer& trainer) {
   Progress progress(stdout);
   trainer.on_step(std::ref(progress));
+  trainer.on_evaluation(std::ref(progress));
   return trainer.run();
 }
 
