@@ -48,15 +48,13 @@ std::unique_ptr<Task> associative_recall() {
       .summary = "Given 8 letters, each with a digit, say the digit of a letter; then of each other",
       .vocabulary = letters_and_digits(),
       .instance = draw,
-      .recipe = {.model = {.d_model = 64,
-                           .heads = 2,
-                           .layers = 2,
-                           .dropout = 0,
-                           .positions = Positions::rotary,
-                           .bias = false},
+      .recipe = {.model = {.d_model = 64, .heads = 1, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 64,
-                 .steps = 1000,
-                 .learning_rate = 5e-3}});
+                 .steps = 800,
+                 .optimizer = OptimizerKind::muon,
+                 .weight_decay = 0.01,
+                 .learning_rate = 0.06,
+                 .final_learning_rate = 0}});
 }
 
 }  // namespace fovea::tasks

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t half = 32, kinds = 32, scored = 1024, scored_at_once = 128;
 
 // Olsson et al. 2022, "In-context learning and induction heads": random tokens can't be foreseen, and their
-// repetition can, by who looks back.
+// repetition can, by who looks back. A token may stand in the half several times, so that what came before it
+// does not tell which one is meant, and the distance, always 32, does.
 class Induction final : public Task {
  public:
   std::string_view summary() const override { return "Predict 32 random tokens, and the same 32 again"; }
