@@ -29,10 +29,7 @@ int evaluate_run(const Request& request) {
   fmt::print("{}\n{}\n", run.checkpoint.string(), corpus.description);
   if (!run.settings.text.empty()) {
     if (!corpus.validation) throw ValueError("nothing was kept to evaluate on: the run has --validation 0");
-    const std::unique_ptr<Optimizer> unused =
-        make_optimizer(run.settings.recipe, named_parameters(run.model));
-    Trainer trainer(run.model, *unused, corpus.training, {.evaluation = corpus.validation});
-    print_loss(trainer.evaluate());
+    print_loss(evaluate([&](const Indices& ids) { return run.model(ids); }, corpus.validation));
     return 0;
   }
   return print_score(run.settings, run.model) ? 0 : 1;

@@ -33,9 +33,9 @@ void print_measure(const Measure& measure) {
 
 }  // namespace
 
-void print_loss(const EvaluationReport& report) {
-  fmt::print("validation loss {:.4f} nats per token (perplexity {:.3f}) over {} tokens\n", report.loss,
-             std::exp(report.loss), with_commas(report.tokens));
+void print_loss(const Evaluation& evaluation) {
+  fmt::print("validation loss {:.4f} nats per token (perplexity {:.3f}) over {} tokens\n", evaluation.loss,
+             std::exp(evaluation.loss), with_commas(evaluation.tokens));
 }
 
 bool print_score(const Settings& settings, const Model& model) {

@@ -2,12 +2,12 @@
 
 #include "cli/model.h"
 #include "cli/settings.h"
-#include "fovea/train/trainer.h"
+#include "fovea/train/evaluate.h"
 
 namespace fovea::cli {
 
 /// Prints the loss on all that was kept to evaluate on.
-void print_loss(const EvaluationReport& report);
+void print_loss(const Evaluation& evaluation);
 
 /// Judges the model of a task on what it was not trained on, and prints each number beside its right value.
 /// Returns whether all are reached.

@@ -146,7 +146,10 @@ int train(const Settings& settings, const std::string& settings_text) {
     return interrupt.exit_status();
   }
   if (settings.text.empty()) return print_score(settings, model) ? 0 : 1;
-  if (corpus.validation) print_loss(trainer.evaluate());
+  if (corpus.validation) {
+    const EvaluationReport report = trainer.evaluate();
+    print_loss({report.loss, report.tokens});
+  }
   return 0;
 }
 

@@ -176,24 +176,6 @@ bool Trainer::train_step() {
 
 // --- Evaluation ------------------------------------------------------------------------------------------
 
-Trainer::Window Trainer::without_training(const std::function<std::optional<Batch>(std::int64_t)>& batches,
-                                          std::int64_t* vocabulary) const {
-  const Inference inference;
-  const NoGrad no_grad;
-  Window window;
-  while (const std::optional<Batch> batch = batches(window.batches)) {
-    const Tensor logits = model_.logits(batch->inputs);
-    if (vocabulary) *vocabulary = logits.size(-1);
-    const CrossEntropy result = cross_entropy(
-        logits, batch->targets, {.ignore_index = options_.loss.ignore_index, .reduction = Reduction::sum});
-    ++window.batches;
-    window.tokens += result.count;
-    window.loss_sum += result.loss.item();
-    window.divisor += result.divisor;
-  }
-  return window;
-}
-
 EvaluationReport Trainer::evaluate() {
   if (!options_.evaluation) fail<ValueError>("[Trainer::evaluate] TrainerOptions::evaluation is empty");
   // Swapped back also when an error passes.
@@ -207,13 +189,10 @@ EvaluationReport Trainer::evaluate() {
     }
   };
   const Averaged averaged(average_);
-  const Window window = without_training(options_.evaluation);
-  if (window.tokens == 0) {
-    fail<ValueError>("[Trainer::evaluate] there is no target in the evaluation's {} batches", window.batches);
-  }
-  const double loss = window.loss();
+  const auto [loss, tokens] = fovea::evaluate(model_.logits, options_.evaluation, options_.loss.ignore_index);
+  if (tokens == 0) fail<ValueError>("[Trainer::evaluate] there is no target in the evaluation's batches");
   const double best = state_->best_evaluation.value_or(std::numeric_limits<double>::infinity());
-  return {.step = state_->step, .loss = loss, .tokens = window.tokens, .best = loss < best};
+  return {.step = state_->step, .loss = loss, .tokens = tokens, .best = loss < best};
 }
 
 // As part of the run.

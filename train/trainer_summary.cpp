@@ -20,15 +20,19 @@ std::string Trainer::summary() const {
   if (trained < all) text += fmt::format(", {} are not trained", with_commas(all - trained));
 
   std::int64_t vocabulary = 0;
-  const Window first = without_training(
-      [&](std::int64_t index) -> std::optional<Batch> {
-        if (index > 0) return std::nullopt;
-        Rng rng(state_->data_rng);
-        return source_(state_->batches, rng);
-      },
-      &vocabulary);
+  const auto model = [&](const Indices& ids) {
+    Tensor logits = model_.logits(ids);
+    vocabulary = logits.size(-1);
+    return logits;
+  };
+  const auto next_batch = [&](std::int64_t index) -> std::optional<Batch> {
+    if (index > 0) return std::nullopt;
+    Rng rng(state_->data_rng);
+    return source_(state_->batches, rng);
+  };
+  const Evaluation first = fovea::evaluate(model, next_batch, options_.loss.ignore_index);
   if (first.tokens == 0) return text + "\nloss        no targets in the next batch";
-  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss(),
+  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss,
                             state_->step == 0 ? "first" : fmt::format("step {}", state_->step),
                             std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
 }

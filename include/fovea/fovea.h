@@ -48,6 +48,7 @@
 #include "fovea/train/byte_pair_tokenizer.h"
 #include "fovea/train/clip.h"
 #include "fovea/train/ema.h"
+#include "fovea/train/evaluate.h"
 #include "fovea/train/generate.h"
 #include "fovea/train/hold_out.h"
 #include "fovea/train/interrupt.h"

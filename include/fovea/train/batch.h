@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "fovea/autograd/dense.h"
+#include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
 
 namespace fovea {
+
+/// Any model of language: ids (B, T) -> logits (B, T, V).
+using LanguageModel = std::function<Tensor(const Indices& ids)>;
 
 /// What a language model trains on in one step: at each row the ids so far, and the id that comes next.
 struct Batch {

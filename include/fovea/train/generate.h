@@ -10,7 +10,7 @@
 #include "fovea/autograd/tensor.h"
 #include "fovea/export.h"
 #include "fovea/layers/gpt.h"
-#include "fovea/train/task.h"
+#include "fovea/train/batch.h"
 
 namespace fovea {
 

@@ -18,9 +18,6 @@
 
 namespace fovea {
 
-/// Any model of language: ids (B, T) -> logits (B, T, V).
-using LanguageModel = std::function<Tensor(const Indices& ids)>;
-
 /// A number that a model is judged by, beside its known right value.
 struct Measure {
   std::string name;  ///< "answers right"

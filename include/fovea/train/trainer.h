@@ -20,6 +20,7 @@
 #include "fovea/layers/visit.h"
 #include "fovea/train/batch.h"
 #include "fovea/train/ema.h"
+#include "fovea/train/evaluate.h"
 #include "fovea/train/optimizer.h"
 #include "fovea/train/safetensors.h"
 
@@ -28,9 +29,6 @@ namespace fovea {
 /// The batches of a run, in order: number `index`, counted from 0, or nothing where the data ends. What is
 /// random about it is drawn from `rng` alone, so that a resumed run sees the same batches.
 using BatchSource = std::function<std::optional<Batch>(std::int64_t index, Rng& rng)>;
-
-/// The batches of an evaluation, the same each time.
-using EvaluationSource = std::function<std::optional<Batch>(std::int64_t index)>;
 
 struct TrainerOptions {
   std::int64_t steps = 1000;
@@ -202,8 +200,6 @@ class FOVEA_API Trainer {
   void check_skipped_in_row(const StepReport& last) const;
   bool train_step();
 
-  Window without_training(const std::function<std::optional<Batch>(std::int64_t)>& batches,
-                          std::int64_t* vocabulary = nullptr) const;
   void evaluate_and_keep();
 
   double seconds() const;
