@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace fovea::cli {
 
@@ -15,6 +17,11 @@ struct Command {
 
 // Each is made in a file of its own: it adds its parser to the program's.
 Command check_command(CLI::App& program);
-Command train_command(CLI::App& program);
+Command eval_command(CLI::App& program);
+Command info_command(CLI::App& program);
+Command sample_command(CLI::App& program);
+Command tasks_command(CLI::App& program);
+/// Also puts the settings of a file, or of the run to be resumed, in front of the program's arguments.
+Command train_command(CLI::App& program, std::vector<std::string>& arguments);
 
 }  // namespace fovea::cli

@@ -1,9 +1,15 @@
 # Runs the program with good and bad input, and looks at its exit status and what it writes.
-#   cmake -DPROGRAM=<fovea> -P program.cmake
+#   cmake -DPROGRAM=<fovea> -DDIR=<a folder to write in> -P program.cmake
+
+file(REMOVE_RECURSE "${DIR}")
+file(MAKE_DIRECTORY "${DIR}")
+file(WRITE "${DIR}/text.txt" "the key to the cabinets is rusted.\nthe keys to the cabinet are bent.\n")
+file(WRITE "${DIR}/names.txt" "anna\nbob\nclara\ndan\neva\nfritz\ngerda\n")
+file(WRITE "${DIR}/empty.txt" "")
 
 # expect(<status> <regular expression, for stderr if the status is not 0> <arguments>...)
 function(expect status pattern)
-  execute_process(COMMAND "${PROGRAM}" ${ARGN}
+  execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${DIR}"
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   set(text "${output}")
   if(NOT status EQUAL 0)
@@ -22,7 +28,7 @@ expect(0 "train" --help)
 expect(0 "--steps" train --help)
 expect(2 "no command")
 expect(2 "nosuch" nosuch)
-expect(2 "no task \"nosuch\"; there is: agreement" train --task nosuch)
+expect(2 "no task \"nosuch\"; there is: addition, agreement, .*sorting" train --task nosuch)
 expect(2 "--nosuch" train --nosuch)
 expect(2 "--steps.*-3" train --steps -3)
 expect(2 "--steps.*0" train --steps 0)
@@ -32,7 +38,7 @@ expect(2 "--lr.*nan" train --lr nan)
 expect(2 "--lr.*0" train --lr 0)
 expect(2 "--threads.*0" train --threads 0)
 expect(1 "above the floor" train --steps 3 --batch 2)
-expect(1 "not finite at step 2" train --steps 9 --lr 1e30)
+expect(1 "10 steps in a row were skipped" train --steps 19 --lr 1e30)
 
 expect(0 "softmax, axis -1 +688 +[0-9.e-]+  pass\n.*[0-9]+ passed, 0 failed" check --filter softmax)
 expect(0 "\"name\": \"softmax, axis 1\".*\"verdict\": \"pass\"" check --filter softmax --json)
@@ -40,14 +46,78 @@ expect(0 "Linear +[0-9]+.*orders up to 2.*\n" check --filter Linear --order 2 --
 expect(2 "no op or layer has \"nosuch\"" check --filter nosuch)
 expect(2 "--order.*3" check --order 3)
 
+# Runs: a folder that is trained, looked at, evaluated, sampled from. Small enough to take no time.
+set(small --layers 1 --heads 2 --d-model 8 --context 5 --batch 3)
+expect(0 "text.txt: 6[0-9] tokens to train on, 7 for validation, 18 known.*validation loss"
+  train --text text.txt ${small} --steps 6 --run whole)
+expect(0 "model.words.table +F32 +\\(18, 8\\) +144\n.*tokenizer " info whole)
+expect(0 "step-00000006.safetensors\n" info whole/checkpoints/step-00000006.safetensors)
+expect(0 "validation loss [0-9.]+ nats per token .perplexity [0-9.]+. over 6 tokens" eval whole)
+expect(0 "^the k.......\n$" sample whole --prompt "the k" --tokens 7 --temperature 0)
+expect(0 "259 known" train --text text.txt ${small} --steps 2 --tokenizer byte-pairs --merges 3)
+expect(0 "names.txt: 6 lines to train on, 1 for validation" train --text names.txt --lines ${small} --steps 2 --run names)
+expect(0 "\n.*\n.*\n$" sample names --count 3 --tokens 5)
+expect(0 "text.txt: 69 tokens, 18 known.*2 steps, 30 tokens in .*: finished" train --text text.txt --validation 0 ${small} --steps 2)
+expect(0 "sorting +[0-9,]+ +" tasks)
+expect(1 "not learned" train --task copy ${small} --steps 2 --run copy)
+expect(1 "not learned" eval copy)
+expect(0 "^3 5 = " sample copy --prompt "3 5 =" --tokens 2)
+
+# The settings of a run are a file of settings, and options count more.
+file(WRITE "${DIR}/small.toml" "# small\nsteps = 6\nlayers = 1\nheads = 2\nd-model = 8\ncontext = 5\nbatch = 3\n")
+expect(0 "2 steps" train --config small.toml --text text.txt --steps 2)
+file(WRITE "${DIR}/wrong.toml" "stepz = 6\n")
+expect(2 "wrong.toml: there is no setting \"stepz\"" train --config wrong.toml)
+expect(2 "can't open 'nosuch.toml'" train --config nosuch.toml)
+
+# A run that is stopped and resumed writes what one does that goes through.
+expect(0 "its time is up" train --text text.txt ${small} --steps 6 --dropout 0.1 --accumulate 2 --evaluate-every 2
+  --checkpoint-every 2 --run parts --minutes 1e-9)
+expect(0 "6 steps" train --resume parts)
+expect(0 "6 steps" train --text text.txt ${small} --steps 6 --dropout 0.1 --accumulate 2 --evaluate-every 2
+  --checkpoint-every 2 --run through)
+foreach(name IN ITEMS log.jsonl log.csv config.toml checkpoints/step-00000006.safetensors)
+  file(SHA256 "${DIR}/parts/${name}" parts)
+  file(SHA256 "${DIR}/through/${name}" through)
+  if(NOT parts STREQUAL through)
+    message(SEND_ERROR "${name} is not the same in a run that was resumed")
+  endif()
+endforeach()
+
+expect(2 "run is required" sample)
+expect(2 "nosuch is no run" sample nosuch)
+expect(2 "nosuch is no run" eval nosuch)
+expect(2 "nosuch is no run" train --resume nosuch)
+expect(2 "whole has a run already: go on with fovea train --resume whole" train --text text.txt ${small} --run whole)
+expect(2 "--steps can't be changed" train --resume whole --steps 9)
+expect(2 "can't open 'nosuch'" info nosuch)
+expect(2 "is it a safetensors file" info text.txt)
+expect(2 "'q' .U.0071. at byte 4" sample whole --prompt "the queen")
+expect(2 "top_p is 0" sample whole --top-p 0)
+expect(2 "nosuch.txt': No such file" train --text nosuch.txt)
+expect(2 "empty.txt' is empty" train --text empty.txt)
+expect(2 "is no regular file" train --text .)
+expect(2 "a context of 500 tokens .* need 501, and the data has 6[0-9]" train --text text.txt --context 500)
+expect(2 "no tokenizer \"nosuch\"" train --text text.txt --tokenizer nosuch)
+expect(2 "do not divide into 3 heads" train --task copy --heads 3)
+expect(2 "a warm-up of 9 steps" train --steps 9 --warmup 9)
+expect(2 "there is no \"adamx\"; there is: adamw" train --optimizer adamx)
+
+# A run whose text or checkpoint is no more what it was.
+file(WRITE "${DIR}/text.txt" "the key to the cabinets is rusted.\nthe keys to the cabinet are bent!\n")
+expect(2 "began with other data" eval whole)
+expect(2 "began with other data" train --resume whole)
+file(WRITE "${DIR}/whole/checkpoints/step-00000006.safetensors" "torn")
+expect(2 "step-00000006.safetensors" sample whole)
+
 # The whole run, whose results do not depend on the number of threads.
 foreach(threads IN ITEMS 1 3)
-  execute_process(COMMAND "${PROGRAM}" train --threads ${threads} OUTPUT_VARIABLE output RESULT_VARIABLE result)
+  execute_process(COMMAND "${PROGRAM}" train --threads ${threads} WORKING_DIRECTORY "${DIR}" OUTPUT_VARIABLE output RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
     message(SEND_ERROR "fovea train: status 0 expected, and it is ${result}")
   endif()
   foreach(pattern IN ITEMS "verb +100\\.00% right; 100\\.00%" "predicate +100\\.00% right; 100\\.00%" "a bigram model"
-      "[5-9][0-9]\\.[0-9]% on the subject" "1,000 steps of 64 sentences in [0-9.]+ s")
+      "[5-9][0-9]\\.[0-9]% on the subject" "1,000 steps, [0-9,]+ tokens in [0-9.]+ s: finished")
     if(NOT output MATCHES "${pattern}")
       message(SEND_ERROR "fovea train: '${pattern}' expected in\n${output}")
     endif()

@@ -12,6 +12,8 @@ class AgreementTask final : public Task {
   std::string_view summary() const override { return "Complete \"the key to the cabinets\": is or are?"; }
   const Vocabulary& vocabulary() const override { return grammar_.vocabulary(); }
   std::int64_t context() const override { return longest; }
+  std::optional<std::int64_t> start() const override { return Agreement::start; }
+  std::optional<std::int64_t> stop() const override { return vocabulary().find("."); }
 
   Recipe recipe() const override {
     return {.kind = ModelKind::one_head,

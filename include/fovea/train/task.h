@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ class FOVEA_API Task {
   virtual const Vocabulary& vocabulary() const = 0;
   /// T of the longest input: the context that a model needs.
   virtual std::int64_t context() const = 0;
+  /// The token before any text, and the one that ends it, where the task has them.
+  virtual std::optional<std::int64_t> start() const { return std::nullopt; }
+  virtual std::optional<std::int64_t> stop() const { return std::nullopt; }
   /// What reaches the right values, in minutes at most.
   virtual Recipe recipe() const = 0;
 

@@ -1,0 +1,46 @@
+// A training step of the Gpt that `fovea train --text FILE` trains, with nanoGPT's settings for a CPU: 12
+// rows of 64 characters, 4 layers, 4 heads, C = 128, V = 65, AdamW, gradients clipped at 1. peers/gpt.py does
+// the same work in PyTorch.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+
+#include "fovea/fovea.h"
+
+namespace {
+
+using namespace fovea;
+
+constexpr std::int64_t batch = 12, context = 64, vocabulary = 65;
+
+Indices random_ids(Rng& rng) {
+  return Indices({batch, context}, [&](std::int64_t* out) {
+    std::generate_n(out, batch * context, [&] { return rng.below(vocabulary); });
+  });
+}
+
+void training_step(benchmark::State& state) {
+  const Recipe recipe;
+  GptConfig config = recipe.model;
+  config.vocabulary = vocabulary;
+  config.context = context;
+  config.positions = Positions::learned;
+  Rng rng(1);
+  const Gpt model(config, rng);
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(recipe, named_parameters(model));
+  const Indices ids = random_ids(rng), targets = random_ids(rng);
+  for (auto _ : state) {
+    backward(cross_entropy(model(ids), targets).loss);
+    clip_gradients(optimizer->parameters(), recipe.clip);
+    optimizer->step();
+    optimizer->zero_grad();
+  }
+  state.SetItemsProcessed(state.iterations() * batch * context);
+}
+
+BENCHMARK(training_step)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

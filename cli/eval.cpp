@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/corpus.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/run.h"
+#include "cli/terminal.h"
+#include "fovea/autograd/parallel.h"
+#include "fovea/error.h"
+
+namespace fovea::cli {
+namespace {
+
+struct Request {
+  std::string run;
+  bool best = false;
+  int threads = fovea::threads();
+};
+
+int evaluate_run(const Request& request) {
+  set_threads(request.threads);
+  const Run run = open_run(request.run, request.best);
+  const Corpus corpus = open_corpus(run.settings);
+  check_same_data(corpus, run.metadata);
+  fmt::print("{}\n{}\n", run.checkpoint.string(), corpus.description);
+  if (!run.settings.text.empty()) {
+    if (!corpus.validation) throw ValueError("nothing was kept to evaluate on: the run has --validation 0");
+    const std::unique_ptr<Optimizer> unused =
+        make_optimizer(run.settings.recipe, named_parameters(run.model));
+    Trainer trainer(run.model, *unused, corpus.training, {.evaluation = corpus.validation});
+    print_loss(trainer.evaluate());
+    return 0;
+  }
+  return print_score(run.settings, run.model) ? 0 : 1;
+}
+
+}  // namespace
+
+Command eval_command(CLI::App& program) {
+  const auto request = std::make_shared<Request>();
+  CLI::App* parser = program.add_subcommand("eval", "Evaluate a run on what it was not trained on");
+  parser->add_option("run", request->run, "The run's folder")->required()->type_name("RUN");
+  parser->add_flag("--best", request->best, "The checkpoint with the lowest validation loss, not the last");
+  parser->add_option("--threads", request->threads, "Threads to use; results do not depend on it")
+      ->check(count(1, 4096));
+  return {parser, [request] { return evaluate_run(*request); }};
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "fovea/autograd/shape.h"
+#include "fovea/error.h"
+#include "fovea/train/run_folder.h"
+#include "fovea/train/safetensors.h"
+
+namespace fovea::cli {
+namespace {
+
+// A run's folder stands for its last checkpoint.
+std::filesystem::path file_of(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  const auto latest = latest_checkpoint(path);
+  if (!latest) throw FileError(fmt::format("{}: there is no checkpoint in this folder", path.string()));
+  return *latest;
+}
+
+// The beginning of a text, on one line.
+std::string shortened(std::string text, std::size_t width) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.size() <= width ? text : text.substr(0, width - 4) + " ...";
+}
+
+int print_info(const std::string& path) {
+  const std::filesystem::path file = file_of(path);
+  SafetensorsHeader header = read_safetensors_header(file);
+  // The model before what its optimizer keeps.
+  std::ranges::stable_partition(
+      header.entries, [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
+  std::size_t longest = 4;
+  for (const SafetensorsEntry& entry : header.entries) longest = std::max(longest, entry.name.size());
+
+  fmt::print("{}\n\n{:<{}}  {:<5} {:<18} {:>12}\n", file.string(), "name", longest, "dtype", "shape",
+             "elements");
+  std::int64_t elements = 0;
+  std::uint64_t bytes = 0;
+  for (const SafetensorsEntry& entry : header.entries) {
+    const std::int64_t size = numel(entry.shape);
+    fmt::print("{:<{}}  {:<5} {:<18} {:>12}\n", entry.name, longest, entry.dtype, to_string(entry.shape),
+               with_commas(size));
+    elements += size;
+    bytes += entry.end - entry.begin;
+  }
+  for (const Alias& alias : header.aliases)
+    fmt::print("{:<{}}  is {}\n", alias.name, longest, alias.original);
+  fmt::print("\n{} tensors, {} elements, {} bytes\n", header.entries.size(), with_commas(elements),
+             with_commas(static_cast<std::int64_t>(bytes)));
+
+  const auto width = static_cast<std::size_t>(std::max<std::int64_t>(width_of(stdout), 40));
+  for (const auto& [key, value] : header.metadata) {
+    fmt::print("{}\n", shortened(fmt::format("{:<10} {}", key, value), width));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command info_command(CLI::App& program) {
+  const auto path = std::make_shared<std::string>();
+  CLI::App* parser = program.add_subcommand("info", "Show what a file of tensors holds");
+  parser->add_option("file", *path, "A safetensors file, or a run's folder: its last checkpoint")
+      ->required()
+      ->type_name("FILE");
+  return {parser, [path] { return print_info(*path); }};
+}
+
+}  // namespace fovea::cli

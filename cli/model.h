@@ -1,0 +1,30 @@
+#pragma once
+
+#include <variant>
+
+#include "fovea/autograd/dense.h"
+#include "fovea/autograd/rng.h"
+#include "fovea/autograd/tensor.h"
+#include "fovea/layers/gpt.h"
+#include "fovea/layers/one_head_model.h"
+#include "fovea/layers/visit.h"
+#include "fovea/train/recipe.h"
+
+namespace fovea::cli {
+
+/// The model of a run, whichever a recipe names; its tensors have the names that they have in it.
+///
+/// Shapes: ids (B, T) -> logits (B, T, V).
+struct Model {
+  std::variant<OneHeadModel, Gpt> network;
+
+  Model(const Recipe& recipe, std::int64_t vocabulary, std::int64_t context, Rng& rng);
+
+  Tensor operator()(const Indices& ids) const;
+
+  static void visit(const Model& self, Visitor& v) {
+    std::visit([&]<class Network>(const Network& network) { Network::visit(network, v); }, self.network);
+  }
+};
+
+}  // namespace fovea::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cli/model.h"
+#include "cli/settings.h"
+#include "fovea/train/trainer.h"
+
+namespace fovea::cli {
+
+/// Prints the loss on all that was kept to evaluate on.
+void print_loss(const EvaluationReport& report);
+
+/// Judges the model of a task on what it was not trained on, and prints each number beside its right value.
+/// Returns whether all are reached.
+bool print_score(const Settings& settings, const Model& model);
+
+}  // namespace fovea::cli

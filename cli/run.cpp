@@ -1,0 +1,97 @@
+#include "cli/run.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "fovea/error.h"
+#include "fovea/train/run_folder.h"
+#include "fovea/train/task.h"
+#include "fovea/train/tokenizer.h"
+
+namespace fovea::cli {
+namespace {
+
+std::int64_t number_of(const SafetensorsFile& file, const std::string& key,
+                       const std::filesystem::path& path) {
+  const auto entry = file.metadata.find(key);
+  std::int64_t number = 0;
+  if (entry == file.metadata.end() || !CLI::detail::lexical_cast(entry->second, number)) {
+    throw FileError(
+        fmt::format("{}: no number \"{}\" is among its metadata: it is no checkpoint of fovea train",
+                    path.string(), key));
+  }
+  return number;
+}
+
+Language language_of_task(const std::string& name) {
+  const std::shared_ptr<const Task> task = make_task(name);
+  const auto encode = [task](std::string_view text) {
+    std::vector<std::int64_t> ids = task->vocabulary().encode(text);
+    if (task->start()) ids.insert(ids.begin(), *task->start());
+    return ids;
+  };
+  const auto decode = [task](std::int64_t id) {
+    const std::string& word = task->vocabulary().word(id);
+    return word == "." ? word : " " + word;  // as the vocabulary reads a text
+  };
+  return {encode, decode, task->stop()};
+}
+
+// A text begins after a newline, and so does a line, which ends with another one.
+Language language_of_text(const Run& run, const std::string& description) {
+  const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_from_json(description);
+  const std::optional<std::int64_t> newline = tokenizer->find("\n");
+  const bool lines = run.settings.lines;
+  const auto encode = [=](std::string_view text) {
+    std::vector<std::int64_t> ids = tokenizer->encode(text);
+    if (newline && (lines || ids.empty())) ids.insert(ids.begin(), *newline);
+    return ids;
+  };
+  const auto decode = [=](std::int64_t id) { return lines && id == newline ? "" : tokenizer->token(id); };
+  return {encode, decode, lines ? newline : std::nullopt};
+}
+
+// A token file has no words: ids, separated by spaces.
+Language language_of_ids() {
+  const auto encode = [](std::string_view text) {
+    std::vector<std::int64_t> ids;
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) {
+      std::int64_t id = 0;
+      if (!CLI::detail::lexical_cast(word, id)) {
+        throw ValueError(fmt::format("\"{}\" is no id: the run has no tokenizer, so a prompt is ids", word));
+      }
+      ids.push_back(id);
+    }
+    return ids;
+  };
+  return {encode, [](std::int64_t id) { return fmt::format(" {}", id); }, std::nullopt};
+}
+
+}  // namespace
+
+Run open_run(const std::filesystem::path& folder, bool best) {
+  Settings settings = settings_of_run(folder);
+  const auto checkpoint = best ? best_checkpoint(folder) : latest_checkpoint(folder);
+  if (!checkpoint) {
+    throw FileError(
+        fmt::format("{}: there is no {}checkpoint in this run", folder.string(), best ? "best " : ""));
+  }
+  const SafetensorsFile file = load_safetensors(*checkpoint);
+  const std::int64_t context = number_of(file, "context", *checkpoint);
+  Rng rng(settings.seed);
+  Model model(settings.recipe, number_of(file, "vocabulary", *checkpoint), context, rng);
+  load_model(model, file, {.average = true});
+  return {std::move(settings), *checkpoint, file.metadata, std::move(model), context};
+}
+
+Language language_of(const Run& run) {
+  if (run.settings.text.empty()) return language_of_task(run.settings.task);
+  const auto tokenizer = run.metadata.find("tokenizer");
+  return tokenizer == run.metadata.end() ? language_of_ids() : language_of_text(run, tokenizer->second);
+}
+
+}  // namespace fovea::cli

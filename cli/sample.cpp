@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/run.h"
+#include "fovea/autograd/parallel.h"
+#include "fovea/error.h"
+#include "fovea/train/generate.h"
+
+namespace fovea::cli {
+namespace {
+
+struct Request {
+  std::string run;
+  std::string prompt;
+  std::int64_t count = 1;
+  std::uint64_t seed = 1;
+  bool best = false;
+  bool no_cache = false;
+  int threads = fovea::threads();
+  GenerateOptions options{.tokens = 500};
+};
+
+void generate_one(const Run& run, const Language& language, const std::string& prompt,
+                  const GenerateOptions& options, Rng& rng) {
+  const std::vector<std::int64_t> ids = language.encode(prompt);
+  if (ids.empty()) throw ValueError("there is nothing to continue: give a --prompt");
+  if (const Gpt* gpt = std::get_if<Gpt>(&run.model.network)) {
+    generate(*gpt, ids, options, rng);
+  } else {
+    const LanguageModel model = [&](const Indices& seen) { return run.model(seen); };
+    generate(model, run.context, ids, options, rng);
+  }
+}
+
+int sample(const Request& request) {
+  set_threads(request.threads);
+  const Run run = open_run(request.run, request.best);
+  const Language language = language_of(run);
+  GenerateOptions options = request.options;
+  options.cache = !request.no_cache;
+  options.stop = language.stop;
+  options.on_token = [&](std::int64_t id) {
+    fmt::print("{}", language.decode(id));
+    std::fflush(stdout);
+  };
+  Rng rng(request.seed);
+  for (std::int64_t i = 0; i < request.count; ++i) {
+    fmt::print("{}", request.prompt);
+    generate_one(run, language, request.prompt, options, rng);
+    fmt::print("\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command sample_command(CLI::App& program) {
+  const auto request = std::make_shared<Request>();
+  Sampling& sampling = request->options.sampling;
+  CLI::App* parser = program.add_subcommand("sample", "Let the model of a run continue a text");
+  parser->add_option("run", request->run, "The run's folder")->required()->type_name("RUN");
+  parser->add_option("--prompt", request->prompt, "What it continues")->type_name("TEXT")->default_str("");
+  parser->add_option("--tokens", request->options.tokens, "At most so many")->check(count(1));
+  parser->add_option("--count", request->count, "How many times, one after the other")->check(count(1));
+  parser
+      ->add_option("--temperature", sampling.temperature, "Below 1: likelier tokens; 0: always the likeliest")
+      ->check(at_least(0));
+  parser->add_option("--top-k", sampling.top_k, "Among the k likeliest tokens; 0: all")->check(count(0));
+  parser->add_option("--top-p", sampling.top_p, "Among the likeliest that add up to this probability")
+      ->check(within(0, 1));
+  parser->add_option("--min-p", sampling.min_p, "Among those this times as likely as the likeliest")
+      ->check(within(0, 1));
+  parser->add_option("--seed", request->seed, "Of the choices: the same seed, the same text")
+      ->check(count(0));
+  parser->add_flag("--best", request->best, "The checkpoint with the lowest validation loss, not the last");
+  parser->add_flag("--no-cache", request->no_cache,
+                   "Compute keys and values again each time: the same, slower");
+  parser->add_option("--threads", request->threads, "Threads to use; results do not depend on it")
+      ->check(count(1, 4096));
+  return {parser, [request] { return sample(*request); }};
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,101 @@
+// A run in a folder: trained, stopped, resumed, and its best model loaded.
+
+#include <fmt/core.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include "fovea/fovea.h"
+
+using namespace fovea;
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Sums such as "3+4=07.".
+std::string sums() {
+  std::string text;
+  Rng rng(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::int64_t a = rng.below(10), b = rng.below(10);
+    text += fmt::format("{}+{}={:02}. ", a, b, a + b);
+  }
+  return text;
+}
+
+// Trains in a folder, from its latest checkpoint if it has one, until the end or that step.
+void train(const std::filesystem::path& folder, std::int64_t stop_at) {
+  const std::string text = sums();
+  const CharacterTokenizer tokenizer(text);
+  const Split<TokenData> data = split(TokenData(text, tokenizer), 0.1);
+  Rng rng(1);
+  const Gpt model(
+      {.vocabulary = tokenizer.size(), .context = 16, .d_model = 16, .heads = 2, .layers = 1, .dropout = 0.1},
+      rng);
+  // [trainer]
+  constexpr std::int64_t steps = 200;
+  AdamW optimizer(named_parameters(model), {.weight_decay = 0.1});
+  const Crops crops{.batch = 8, .context = 16};
+  const BatchSource source = [&](std::int64_t, Rng& draws) { return random_batch(data.train, crops, draws); };
+  const EvaluationSource evaluation = [&](std::int64_t index) -> std::optional<Batch> {
+    if (index == batch_count(data.validation, crops)) return std::nullopt;
+    return batch_at(data.validation, crops, index);
+  };
+  const Interrupt interrupt;
+  Trainer trainer(
+      model, optimizer, source,
+      {.steps = steps,
+       .learning_rate =
+           Schedule({.decay = Decay::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
+       .accumulate = 2,
+       .clip = 1,
+       .evaluation = evaluation,
+       .evaluate_every = 50,
+       .folder = folder,
+       .checkpoint_every = 25,
+       .metadata = {{"tokenizer", tokenizer.to_json()}},
+       .stop = [&] { return interrupt.requested(); }});
+  // [trainer]
+
+  // As if someone pressed Ctrl-C.
+  trainer.on_step([&](const StepReport& report) {
+    if (report.step == stop_at) std::raise(SIGINT);
+  });
+  // [run]
+  Progress progress(stdout);
+  trainer.on_step(std::ref(progress));
+  trainer.on_evaluation(std::ref(progress));
+  if (latest_checkpoint(folder)) trainer.resume();
+  fmt::print("{}\n", trainer.summary());
+  const TrainingResult result = trainer.run();
+  // [run]
+  fmt::print("{} steps in {:.1f} s\n\n", result.step, result.seconds);
+}
+
+int main() {
+  const auto folder = std::filesystem::temp_directory_path() / "fovea_trainer_tour";
+  std::filesystem::remove_all(folder);
+  train(folder / "whole", -1);
+  train(folder / "stopped", 70);
+  train(folder / "stopped", -1);
+  const bool same =
+      bytes_of(folder / "whole/log.jsonl") == bytes_of(folder / "stopped/log.jsonl") &&
+      bytes_of(*latest_checkpoint(folder / "whole")) == bytes_of(*latest_checkpoint(folder / "stopped"));
+  fmt::print("the run that was stopped left {}\n", same ? "the same bits" : "OTHER BITS");
+
+  // [load_model]
+  const SafetensorsFile best = load_safetensors(*best_checkpoint(folder / "whole"));
+  const auto tokenizer = tokenizer_from_json(best.metadata.at("tokenizer"));
+  Rng rng(2);
+  Gpt model({.vocabulary = tokenizer->size(), .context = 16, .d_model = 16, .heads = 2, .layers = 1}, rng);
+  load_model(model, best);
+  // [load_model]
+  std::filesystem::remove_all(folder);
+  return same ? 0 : 1;
+}

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "fovea/autograd/rng.h"
+
+namespace fovea {
+
+/// Draws mutations of safetensors files, the same for a seed by any compiler. Most are of the header, and
+/// keep the length that stands before it right, so that they come through the first checks of a reader.
+class SafetensorsMutator {
+ public:
+  explicit SafetensorsMutator(std::uint64_t seed) : rng_(seed) {}
+
+  std::string mutate(std::string bytes) {
+    change(bytes);
+    while (below(3) == 0) change(bytes);
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t length_bytes = 8;
+
+  // Calls are never two arguments of one call, whose order is up to the compiler.
+  std::size_t below(std::size_t n) {
+    return n == 0 ? 0 : static_cast<std::size_t>(rng_.below(static_cast<std::int64_t>(n)));
+  }
+  template <class T, std::size_t n>
+  T one_of(const std::array<T, n>& values) {
+    return values[below(n)];
+  }
+
+  void change(std::string& bytes) {
+    switch (below(8)) {
+      case 0:  // a bit
+        if (!bytes.empty()) bytes[below(bytes.size())] ^= static_cast<char>(1U << below(8));
+        break;
+      case 1:  // a byte
+        if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(below(256));
+        break;
+      case 2:  // cut off
+        bytes.resize(below(bytes.size()));
+        break;
+      case 3:  // extended
+        bytes.append(1 + below(100), '\0');
+        break;
+      case 4:
+        write_length(bytes, any_length(bytes.size()));
+        break;
+      default:
+        change_header(bytes);
+        break;
+    }
+  }
+
+  std::uint64_t any_length(std::uint64_t size) {
+    const std::array<std::uint64_t, 5> values{0, size - length_bytes, size, 99'999'999, ~std::uint64_t{0}};
+    if (below(2) == 0) return one_of(values);
+    const std::uint64_t bits = rng_.next();
+    return bits >> below(64);
+  }
+  static void write_length(std::string& bytes, std::uint64_t length) {
+    std::memcpy(bytes.data(), &length, std::min(bytes.size(), sizeof length));
+  }
+  static std::uint64_t read_length(const std::string& bytes) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), std::min(bytes.size(), sizeof length));
+    return length;
+  }
+
+  void change_header(std::string& bytes) {
+    if (bytes.size() < length_bytes) return;
+    const std::size_t size = std::min<std::uint64_t>(read_length(bytes), bytes.size() - length_bytes);
+    std::string header = bytes.substr(length_bytes, size);
+    change_json(header);
+    bytes.replace(length_bytes, size, header);
+    if (below(8) != 0) write_length(bytes, header.size());
+  }
+
+  void change_json(std::string& json) {
+    const std::size_t at = below(json.size());
+    switch (below(7)) {
+      case 0:
+      case 1:
+        change_number(json, at);
+        break;
+      case 2:  // a part of it elsewhere
+        json.insert(place(json, at), json.substr(below(json.size())).substr(0, below(80)));
+        break;
+      case 3:
+        json.insert(place(json, at), one_of(fragments));
+        break;
+      case 4: {  // brackets within brackets
+        const char bracket = "[{]}"[below(4)];
+        json.insert(place(json, at), 1 + below(3000), bracket);
+        break;
+      }
+      case 5:
+        json.erase(at, 1 + below(20));
+        break;
+      default:
+        if (!json.empty()) json[at] = R"({}[]",:0-.e\)"[below(12)];
+        break;
+    }
+  }
+
+  // Where something may begin.
+  static std::size_t place(const std::string& json, std::size_t at) {
+    const std::size_t before = json.find_first_of("{[,:", at);
+    return before == json.npos ? at : before + 1;
+  }
+
+  // The next one, if there is one.
+  void change_number(std::string& json, std::size_t at) {
+    constexpr const char* digits = "0123456789";
+    const std::size_t begin = json.find_first_of(digits, at);
+    if (begin == json.npos) return;
+    const std::size_t end = std::min(json.find_first_not_of(digits, begin), json.size());
+    if (below(2) == 0) {
+      json[begin + below(end - begin)] = digits[below(10)];
+    } else {
+      json.replace(begin, end - begin, one_of(numbers));
+    }
+  }
+
+  static constexpr std::array<const char*, 6> numbers{
+      "-1", "1.5", "2305843009213693952", "9223372036854775807", "18446744073709551615", "00"};
+  static constexpr std::array<const char*, 9> fragments{
+      R"("__metadata__":{"a":"b"},)",
+      R"("fovea.aliases":"{\"x\":\"w\"}",)",
+      R"("x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)",
+      R"("dtype":"F64",)",
+      R"("data_offsets":[0,4],)",
+      R"("\ud800")",
+      "true",
+      "\xff",
+      "{}"};
+
+  Rng rng_;
+};
+
+}  // namespace fovea
