@@ -144,6 +144,10 @@ void add_training_options(CLI::App& parser, Settings& settings) {
   parser.add_option("--beta2", recipe.beta2, "Of the mean of their squares")->check(within(0, 1));
   parser.add_option("--weight-decay", recipe.weight_decay, "Of matrices, times the learning rate")
       ->check(at_least(0));
+  parser
+      .add_option("--adam-rate-factor", recipe.adam_rate_factor,
+                  "With muon: learning rate of what is no matrix, times --lr")
+      ->check(at_least(0));
   parser.add_option("--clip", recipe.clip, "Limit of the norm of all gradients; 0: none")->check(at_least(0));
   parser.add_option("--average", recipe.average, "Decay of averaged weights, which are evaluated; 0: none")
       ->check(within(0, 1));

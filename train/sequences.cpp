@@ -14,7 +14,7 @@ Batch Sequences::batch(std::int64_t count, bool unseen, Rng& rng) const {
     Ids ids = draw(rng);
     if (is_held_out(ids, held_out) == unseen) sequences.push_back(std::move(ids));
   }
-  const Batch all = next_token_batch(sequences, ignored_target);
+  Batch all = next_token_batch(sequences, ignored_target);
   if (judged.empty()) return all;
   const std::int64_t rows = all.targets.size(1);
   return {all.inputs, Indices(all.targets.shape(), [&](std::int64_t* targets) {

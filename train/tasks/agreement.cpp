@@ -59,6 +59,7 @@ class AgreementTask final : public Task {
 
   static Batch batch(const std::vector<Agreement::Sentence>& sentences) {
     std::vector<std::vector<std::int64_t>> sequences;
+    sequences.reserve(sentences.size());
     for (const Agreement::Sentence& sentence : sentences) sequences.push_back(sentence.ids);
     return next_token_batch(sequences, Agreement::padding, ignored_target);
   }

@@ -50,11 +50,13 @@ std::unique_ptr<Task> associative_recall() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 1, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 64,
-                 .steps = 800,
+                 .steps = 500,
                  .optimizer = OptimizerKind::muon,
+                 .beta1 = 0.95,
                  .weight_decay = 0.01,
-                 .learning_rate = 0.06,
-                 .final_learning_rate = 0}});
+                 .adam_rate_factor = 0.25,
+                 .learning_rate = 0.02,
+                 .final_learning_rate = 0.002}});
 }
 
 }  // namespace fovea::tasks

@@ -25,7 +25,7 @@ std::unique_ptr<Task> sorting() {
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
                  .batch = 32,
-                 .steps = 2500,
+                 .steps = 3500,
                  .learning_rate = 3e-3}});
 }
 

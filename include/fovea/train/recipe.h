@@ -37,9 +37,10 @@ struct Recipe {
   std::int64_t steps = 2000;
 
   OptimizerKind optimizer = OptimizerKind::adamw;
-  double beta1 = 0.9;         ///< momentum, where an optimizer has one beta
-  double beta2 = 0.99;        ///< adamw, adam and lion
-  double weight_decay = 0.1;  ///< of matrices; not for adam and sgd
+  double beta1 = 0.9;               ///< momentum, where an optimizer has one beta
+  double beta2 = 0.99;              ///< adamw, adam and lion
+  double weight_decay = 0.1;        ///< of matrices; not for adam and sgd
+  double adam_rate_factor = 0.015;  ///< muon: times the learning rate, for what is no inner matrix
 
   Decay decay = Decay::cosine;
   double learning_rate = 1e-3;
