@@ -33,8 +33,8 @@ int print_info(const std::string& path) {
   const std::filesystem::path file = file_of(path);
   SafetensorsHeader header = read_safetensors_header(file);
   // The model before what its optimizer keeps.
-  std::ranges::stable_partition(
-      header.entries, [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
+  std::stable_partition(header.entries.begin(), header.entries.end(),
+                        [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
   std::size_t longest = 4;
   for (const SafetensorsEntry& entry : header.entries) longest = std::max(longest, entry.name.size());
 

@@ -23,7 +23,7 @@ struct Model {
   Tensor operator()(const Indices& ids) const;
 
   static void visit(const Model& self, Visitor& v) {
-    std::visit([&]<class Network>(const Network& network) { Network::visit(network, v); }, self.network);
+    std::visit([&]<class Chosen>(const Chosen& chosen) { Chosen::visit(chosen, v); }, self.network);
   }
 };
 
