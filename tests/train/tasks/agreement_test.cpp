@@ -1,5 +1,6 @@
 #include "fovea/train/agreement.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "fovea/autograd/ops.h"
@@ -74,4 +75,21 @@ TEST_CASE("agreement task: batches are sentences, padded where no target is judg
     }
     REQUIRE_NOTHROW(grammar().parse(grammar().vocabulary().decode(ids)));
   }
+}
+
+TEST_CASE("agreement task: sentences without a phrase are all for training", "[train][task]") {
+  const std::unique_ptr<Task> task = make_task("agreement");
+  const std::int64_t padding = Agreement::padding;
+  const auto shortest = [&](const Batch& batch) {
+    std::int64_t least = batch.inputs.size(1);
+    for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
+      const auto row = batch.inputs.values().subspan(static_cast<std::size_t>(b * batch.inputs.size(1)),
+                                                     static_cast<std::size_t>(batch.inputs.size(1)));
+      least = std::min(least, std::ranges::count_if(row, [&](std::int64_t id) { return id != padding; }));
+    }
+    return least;
+  };
+  Rng rng(11);
+  CHECK(shortest(task->sample_batch(101, rng)) == 5);  // <start> the key is rusted
+  CHECK(shortest(task->unseen_batch(101, rng)) == 8);  // with "to the cabinets"
 }
