@@ -11,7 +11,6 @@ namespace fovea {
 
 using detail::Block;
 using detail::chain;
-using detail::map_binary;
 using detail::map_unary;
 
 namespace {
