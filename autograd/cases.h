@@ -30,9 +30,9 @@
 /// changed, that nothing is left in memory, and that an input changed after its use is noticed.
 namespace fovea {
 
-/// Where the elements of an input are drawn from. All elements of all inputs of a row differ by at least
-/// (high - low) / 2 / their number, so that no maximum is tied and, by symmetry about 0, no element is near
-/// it.
+/// Where the elements of an input are drawn from. All elements of a row's inputs from one domain differ by at
+/// least (high - low) / 2 / the number of all elements, so that no maximum is tied and, by symmetry about 0,
+/// no element is near it.
 struct Domain {
   double low = -2;
   double high = 2;

@@ -22,6 +22,7 @@ struct Settings {
   std::string filter;
   int order = 1;
   std::uint64_t seed = 1;
+  std::uint64_t seeds = 1;  // how many, from `seed` on
   bool json = false;
   bool verbose = false;
 };
@@ -38,16 +39,16 @@ struct Result {
 struct Check {
   std::string name;
   const char* kind;
-  std::function<Result()> run;
+  std::function<Result(std::uint64_t seed)> run;
 };
 
-Result check_op(const Case& row, const Settings& settings) {
-  CaseReport report = check(row, {.seed = settings.seed, .order = settings.order});
+Result check_op(const Case& row, int order, std::uint64_t seed) {
+  CaseReport report = check(row, {.seed = seed, .order = order});
   return {report.elements, report.worst, std::move(report.verdict), std::move(report.failures), ""};
 }
 
-Result check_layer(const LayerCase& row, const Settings& settings) {
-  const GradcheckReport report = row.check({.order = settings.order, .seed = settings.seed});
+Result check_layer(const LayerCase& row, int order, std::uint64_t seed) {
+  const GradcheckReport report = row.check({.order = order, .seed = seed});
   Result result{report.elements, report.worst(), report.verdict(), {}, to_string(report)};
   if (!report.passed()) result.failures.push_back(result.details);
   return result;
@@ -55,25 +56,44 @@ Result check_layer(const LayerCase& row, const Settings& settings) {
 
 std::vector<Check> checks_that_match(const Settings& settings) {
   std::vector<Check> checks;
-  const auto add = [&](const std::string& name, const char* kind, std::function<Result()> run) {
+  const auto add = [&](const std::string& name, const char* kind, auto run) {
     if (name.find(settings.filter) != std::string::npos) checks.push_back({name, kind, std::move(run)});
   };
+  const int order = settings.order;
   for (Case& row : all_cases()) {
-    add(row.name, "op", [row, &settings] { return check_op(row, settings); });
+    add(row.name, "op", [row, order](std::uint64_t seed) { return check_op(row, order, seed); });
   }
   for (LayerCase& row : layer_cases()) {
-    add(row.name, "layer", [row, &settings] { return check_layer(row, settings); });
+    add(row.name, "layer", [row, order](std::uint64_t seed) { return check_layer(row, order, seed); });
   }
   return checks;
 }
 
 // An exception is a failure of its row, not of the whole run.
-Result run(const Check& check) {
+Result run(const Check& check, std::uint64_t seed) {
   try {
-    return check.run();
+    return check.run(seed);
   } catch (const std::exception& error) {
     return {0, 0, "error", {error.what()}, ""};
   }
+}
+
+// Of all seeds: the worst number, the verdict of the first that fails, and every failure.
+Result run(const Check& check, const Settings& settings) {
+  Result all;
+  for (std::uint64_t seed = settings.seed; seed < settings.seed + settings.seeds; ++seed) {
+    Result result = run(check, seed);
+    if (all.failures.empty()) all.verdict = std::move(result.verdict);
+    for (const std::string& failure : result.failures) {
+      all.failures.push_back(settings.seeds == 1 ? failure : fmt::format("seed {}: {}", seed, failure));
+    }
+    all.elements += result.elements;
+    if (seed == settings.seed || !(result.worst <= all.worst)) {
+      all.worst = result.worst;
+      all.details = std::move(result.details);
+    }
+  }
+  return all;
 }
 
 // The line that is rewritten on a terminal: which check is running.
@@ -105,6 +125,11 @@ void print_line(const Check& check, const Result& result, bool verbose) {
   if (shown < result.failures.size()) {
     fmt::print("  ... and {} more: see --verbose\n", result.failures.size() - shown);
   }
+}
+
+std::string name_of_seeds(const Settings& settings) {
+  if (settings.seeds == 1) return fmt::format("seed {}", settings.seed);
+  return fmt::format("seeds {} to {}", settings.seed, settings.seed + settings.seeds - 1);
 }
 
 nlohmann::ordered_json json_of(const Check& check, const Result& result) {
@@ -139,7 +164,7 @@ int check_all(const Settings& settings) {
   }
   for (std::size_t i = 0; i < checks.size(); ++i) {
     show_progress(i + 1, checks.size(), checks[i].name);
-    const Result result = run(checks[i]);
+    const Result result = run(checks[i], settings);
     clear_progress();
     elements += result.elements;
     failed += !result.failures.empty();
@@ -152,16 +177,14 @@ int check_all(const Settings& settings) {
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (settings.json) {
-    const nlohmann::ordered_json all{{"passed", failed == 0},
-                                     {"order", settings.order},
-                                     {"seed", settings.seed},
-                                     {"seconds", seconds},
-                                     {"checks", rows}};
+    const nlohmann::ordered_json all{{"passed", failed == 0}, {"order", settings.order},
+                                     {"seed", settings.seed}, {"seeds", settings.seeds},
+                                     {"seconds", seconds},    {"checks", rows}};
     fmt::print("{}\n", all.dump(2));
   } else {
-    fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, seed {}, {:.1f} s\n",
+    fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, {}, {:.1f} s\n",
                static_cast<std::int64_t>(checks.size()) - failed, failed, with_commas(elements),
-               settings.order, settings.seed, seconds);
+               settings.order, name_of_seeds(settings), seconds);
   }
   return failed == 0 ? 0 : 1;
 }
@@ -178,6 +201,8 @@ Command check_command(CLI::App& program) {
       ->check(CLI::Validator(CLI::Range(1, 2)).description(""));
   parser->add_option("--seed", settings->seed, "Of inputs and cotangents")
       ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
+  parser->add_option("--seeds", settings->seeds, "Check so many seeds, from --seed on")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   parser->add_flag("--json", settings->json, "Print the results as JSON");
   parser->add_flag("--verbose", settings->verbose,
                    "Print every failure, and the worst elements of every layer");

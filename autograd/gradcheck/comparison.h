@@ -57,7 +57,7 @@ struct Comparison {
 
  private:
   using GradientsFor = std::function<std::vector<Tensor>(const std::vector<Tensor>& cotangents)>;
-  // How far the gradients move, element by element, when the cotangents do by a few roundings.
+  // How far the gradients are, element by element, from linear in cotangents that move by a few roundings.
   std::vector<double> noise_of(const GradientsFor& gradients, const std::vector<double>& analytic,
                                Rng& rng) const;
 };

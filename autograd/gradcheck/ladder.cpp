@@ -112,7 +112,8 @@ class Ladder {
       if (last_change_[i] == 0) continue;
       q.value += w_[i] * (b - a);
       q.terms += std::abs(w_[i] * (b - a));
-      double rounding = 4 * epsilon * std::max({std::abs(a), std::abs(b), noise_[i] / epsilon});
+      // A few roundings of the output, or its noise, which is a largest one as it is.
+      double rounding = std::max({4 * epsilon * std::abs(a), 4 * epsilon * std::abs(b), noise_[i]});
       if (a == b && last_change_[i] <= too_small_to_see) rounding = std::max(rounding, last_change_[i]);
       q.rounding += std::abs(w_[i]) * rounding;
     }

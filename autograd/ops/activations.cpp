@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "autograd/kernels/vector_math.h"
@@ -10,7 +11,6 @@ namespace fovea {
 
 using detail::Block;
 using detail::chain;
-using detail::map_binary;
 using detail::map_unary;
 
 namespace {
@@ -28,8 +28,30 @@ Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, C
                 });
 }
 
-constexpr double sqrt_2_over_pi = 0.7978845608028654;
+// GELU by tanh is x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). Where x is negative, 1 + tanh(u)
+// would be left with the rounding of 1.
+constexpr double sqrt_8_over_pi = 1.5957691216057308;
 constexpr double gelu_cubic = 0.044715;
+
+// exp(-2 u). Eigen's packets are faster than our exp, but stop a little below infinity: GELU would not be 0.
+template <class T>
+Block<T> gelu_exp(const Block<T>& x) {
+  constexpr T highest = std::numeric_limits<T>::max_exponent * T(0.69);  // ln 2 is 0.693
+  const Block<T> exponent = x * (T(-sqrt_8_over_pi) + T(-sqrt_8_over_pi * gelu_cubic) * x * x);
+  Block<T> e = exponent.exp();
+  kernels::for_each_lane(
+      [&](int i) { e[i] = exponent[i] > highest ? std::numeric_limits<T>::infinity() : e[i]; });
+  return e;
+}
+
+// x, or the nearest to it in [-24, 24]: beyond, the slope of GELU is 0 or 1 and powers of x may overflow. NaN
+// stays.
+template <class T>
+Block<T> within_24(const Block<T>& x) {
+  Block<T> result;
+  kernels::for_each_lane([&](int i) { result[i] = x[i] > 24 ? T(24) : x[i] < -24 ? T(-24) : x[i]; });
+  return result;
+}
 
 // phi(x), the density of N(0, 1).
 template <class T>
@@ -72,16 +94,13 @@ Tensor silu(const Tensor& x) {
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
   if (options.tanh) {
     return activation(
-        "gelu", x,
-        []<class T>(const Block<T>& v) -> Block<T> {
-          const Block<T> inner = T(sqrt_2_over_pi) * (v + T(gelu_cubic) * v * v * v);
-          return T(0.5) * v * (1 + kernels::tanh(inner));
-        },
-        []<class T>(const Block<T>& v) -> Block<T> {
-          const Block<T> inner = T(sqrt_2_over_pi) * (v + T(gelu_cubic) * v * v * v);
-          const Block<T> t = kernels::tanh(inner);
-          const Block<T> inner_slope = T(sqrt_2_over_pi) * (1 + T(3 * gelu_cubic) * v * v);
-          return T(0.5) * (1 + t) + T(0.5) * v * (1 - t * t) * inner_slope;
+        "gelu", x, []<class T>(const Block<T>& v) -> Block<T> { return v / (1 + gelu_exp(v)); },
+        []<class T>(const Block<T>& x) -> Block<T> {
+          // sigmoid(-2 u) is e s, right to rounding. Where e is infinite, s is 0 and the product does not
+          // matter.
+          const Block<T> v = within_24(x), e = gelu_exp(v), s = 1 / (1 + e);
+          const Block<T> other = e.min(std::numeric_limits<T>::max()) * s;
+          return s + s * other * v * (T(sqrt_8_over_pi) + T(3 * sqrt_8_over_pi * gelu_cubic) * v * v);
         },
         [](const Tensor& x) { return composed::gelu(x, {.tanh = true}); });
   }
@@ -101,7 +120,7 @@ namespace composed {
 Tensor silu(const Tensor& x) { return x * fovea::sigmoid(x); }
 
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
-  if (options.tanh) return 0.5 * x * (1.0 + tanh(sqrt_2_over_pi * (x + gelu_cubic * (x * x * x))));
+  if (options.tanh) return x * fovea::sigmoid(sqrt_8_over_pi * (x + gelu_cubic * (x * x * x)));
   return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2)));
 }
 

@@ -58,6 +58,13 @@ void compared_with_number(Case& c, Compare compare) {
              .gradients = {{"x", {compare(0.25, 0.25) ? 1.0 : 3.0}}}});
 }
 
+// x moved on by one place along its last axis. In a row of different numbers, one is followed by a smaller
+// one and one by a larger.
+Tensor next_along_row(const Tensor& x) {
+  const std::int64_t n = x.size(-1), first = std::min<std::int64_t>(1, n);
+  return concat({slice(x, -1, first, n), slice(x, -1, 0, first)}, -1);
+}
+
 }  // namespace
 
 void add_compare_cases(Cases& cases) {
@@ -85,10 +92,13 @@ void add_compare_cases(Cases& cases) {
     c.input("x", {2, 1, 3});
     c.input("a", {5, 1});
     c.input("b", {2, 5, 3});
-    c.value = [](const Inputs& in) { return where(in["x"] > 0.0, in["a"], in["b"]) * in["x"]; };
+    c.value = [](const Inputs& in) {
+      return where(in["x"] > next_along_row(in["x"]), in["a"], in["b"]) * in["x"];
+    };
     c.oracle = [](const Inputs& in) {
-      const Tensor sign = map_elements(in["x"], [](double x) { return x > 0 ? 1.0 : 0.0; });
-      return (sign * in["a"] + (1 - sign) * in["b"]) * in["x"];
+      const Tensor falls = map_elements(in["x"], next_along_row(in["x"]),
+                                        [](double x, double next) { return x > next ? 1 : 0; });
+      return (falls * in["a"] + (1 - falls) * in["b"]) * in["x"];
     };
     for (const double x : {100.0, 1000.0}) {
       c.special({.name = "the branch not taken overflows",
@@ -123,7 +133,7 @@ void add_compare_cases(Cases& cases) {
                             double (*formula)(double, double)) {
     cases.add(name, [=](Case& c) {
       c.input("a", {3, 1, 5});
-      c.input("b", {2, 1});
+      c.input("b", {2, 1}, {-0.5, 0.5});  // of 15 elements of a, there are some on either side
       c.value = [=](const Inputs& in) { return op(in["a"], in["b"]); };
       c.oracle = [=](const Inputs& in) { return map_elements(in["a"], in["b"], formula); };
       c.special({.name = "ties share equally",

@@ -43,6 +43,8 @@ expect(1 "10 steps in a row were skipped" train --steps 19 --lr 1e30)
 expect(0 "softmax, axis -1 +688 +[0-9.e-]+  pass\n.*[0-9]+ passed, 0 failed" check --filter softmax)
 expect(0 "\"name\": \"softmax, axis 1\".*\"verdict\": \"pass\"" check --filter softmax --json)
 expect(0 "Linear +[0-9]+.*orders up to 2.*\n" check --filter Linear --order 2 --verbose)
+expect(0 "Linear +264 .*orders up to 1, seeds 3 to 5, " check --filter Linear --seed 3 --seeds 3)
+expect(2 "--seeds.*0" check --seeds 0)
 expect(2 "no op or layer has \"nosuch\"" check --filter nosuch)
 expect(2 "--order.*3" check --order 3)
 

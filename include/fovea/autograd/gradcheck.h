@@ -28,7 +28,8 @@
 ///
 ///   limit = tolerance (|n| + 0.1 L) + s,
 ///   L = the largest |n| of the tensor, or a hundredth of its largest sum |w df/dx|, of terms that cancel,
-///   s = 16 x how far the tensor's gradient moves when w is moved by 2^-50 of itself: its own rounding.
+///   s = 16 x how far the tensor's gradient, which is linear in w, moves at most when w is scaled by about
+///       1 + 2^-30 and moved by 2^-50 of itself, and the gradient is scaled back: its own rounding.
 ///
 /// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
 /// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon).

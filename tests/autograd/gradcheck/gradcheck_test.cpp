@@ -154,6 +154,38 @@ TEST_CASE("gradcheck does not let a vacuous check pass") {
   CHECK_FALSE(gradcheck([](const Inputs&) { return scalar(1, f64); }, Inputs({})).passed());
 }
 
+TEST_CASE("gradcheck lets a rule have its rounding where the function is constant") {
+  // dy g - dy g with one product rounded and one not, as processors have it that multiply and add in one
+  // step. As g is near a power of 2, it stays nearly the same when dy moves by a few roundings.
+  constexpr double g = 1 + 0x1p-12;
+  const auto constant = [](const Tensor& x) {
+    return record("constant", zeros(x.shape(), f64), {x}, {},
+                  [](auto&, const Tensor& dy, auto&) -> Gradients {
+                    std::vector<double> rounding = dy.to_vector();
+                    for (double& v : rounding) v = std::fma(v, g, -(v * g));
+                    return {from_values(rounding, dy.shape(), f64)};
+                  });
+  };
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const GradcheckReport report =
+        gradcheck(constant, random({3}), {.seed = seed, .compare_f32 = false, .expect_zero = {"x"}});
+    INFO(to_string(report));
+    CHECK(report.passed());
+    CHECK(report.worst() > 0);
+  }
+  // More than rounding is wrong, however small.
+  const auto wrong = [](const Tensor& x) {
+    return record("constant", zeros(x.shape(), f64), {x}, {},
+                  [](auto&, const Tensor& dy, auto&) -> Gradients { return {1e-12 * dy}; });
+  };
+  check_all_wrong(gradcheck(wrong, random({3}), {.compare_f32 = false, .expect_zero = {"x"}}), 3);
+}
+
+TEST_CASE("gradcheck does not take a rule for rounding that is not linear in its cotangent") {
+  check_all_wrong(check_rule({3, 5}, [](auto x, auto dy) { return 2 * x * dy * abs(dy); }), 15);
+  check_all_wrong(check_rule({3, 5}, [](auto x, auto dy) { return 2 * x * clamp(dy, -0.5, 0.5); }), 15);
+}
+
 TEST_CASE("gradcheck leaves the caller's tensors alone") {
   Rng rng(5);
   const Tensor x = randn({3, 5}, rng, f32);
