@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <variant>
@@ -27,9 +29,13 @@ struct Request {
 };
 
 void generate_one(const Run& run, const Language& language, const std::string& prompt,
-                  const GenerateOptions& options, Rng& rng) {
+                  GenerateOptions options, Rng& rng) {
   const std::vector<std::int64_t> ids = language.encode(prompt);
   if (ids.empty()) throw ValueError("there is nothing to continue: give a --prompt");
+  if (run.settings.text.empty()) {
+    // An answer ends where the longest instance does.
+    options.tokens = std::min(options.tokens, std::max<std::int64_t>(0, run.context + 1 - std::ssize(ids)));
+  }
   if (const Gpt* gpt = std::get_if<Gpt>(&run.model.network)) {
     generate(*gpt, ids, options, rng);
   } else {

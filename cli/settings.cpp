@@ -222,9 +222,9 @@ std::vector<std::string> arguments_in(const std::filesystem::path& file) {
       complain(fmt::format("[{}]: sections have no meaning here", fmt::join(item.parents, ".")));
     }
     if (item.name == "config" || item.name == "resume" || !known.get_option_no_throw("--" + item.name))
-      complain(fmt::format("there is no setting \"{}\" (see fovea train --help)", item.name));
+      complain(fmt::format("there is no setting {:?} (see fovea train --help)", item.name));
     if (item.inputs.size() != 1) {
-      complain(fmt::format("\"{}\" needs one value, and has {}", item.name, item.inputs.size()));
+      complain(fmt::format("{:?} needs one value, and has {}", item.name, item.inputs.size()));
     }
     if (item.inputs.front().empty()) continue;  // as an option that is not given
     arguments.push_back(fmt::format("--{}={}", item.name, item.inputs.front()));

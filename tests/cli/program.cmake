@@ -64,6 +64,9 @@ expect(0 "sorting +[0-9,]+ +" tasks)
 expect(1 "not learned" train --task copy ${small} --steps 2 --run copy)
 expect(1 "not learned" eval copy)
 expect(0 "^3 5 = " sample copy --prompt "3 5 =" --tokens 2)
+string(REPEAT "7 " 16 sixteen)
+string(REPEAT " [0-9=]+" 16 answer)
+expect(0 "^${sixteen}=${answer}\n$" sample copy --prompt "${sixteen}=")
 
 # The settings of a run are a file of settings, and options count more.
 file(WRITE "${DIR}/small.toml" "# small\nsteps = 6\nlayers = 1\nheads = 2\nd-model = 8\ncontext = 5\nbatch = 3\n")
