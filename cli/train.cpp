@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "cli/corpus.h"
 #include "cli/model.h"
 #include "cli/report.h"
+#include "cli/run.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/parallel.h"
@@ -110,11 +112,12 @@ void write_settings(const fs::path& folder, const std::string& text) {
   }
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!error) {
-    std::ofstream(temporary) << text;
-    fs::rename(temporary, path, error);
-  }
-  if (error) throw FileError(fmt::format("{}: {}", path.string(), error.message()));
+  std::ofstream file(temporary);
+  file << text;
+  file.close();
+  if (!error && !file) error.assign(errno, std::generic_category());
+  if (!error) fs::rename(temporary, path, error);
+  if (error) throw FileError(fmt::format("can't write {}: {}", path.string(), error.message()));
 }
 
 int train(const Settings& settings, const std::string& settings_text) {
@@ -145,7 +148,8 @@ int train(const Settings& settings, const std::string& settings_text) {
                folder.string());
     return interrupt.exit_status();
   }
-  if (settings.text.empty()) return print_score(settings, model) ? 0 : 1;
+  // As `fovea eval` would: by averaged weights, where there are any.
+  if (settings.text.empty()) return print_score(settings, open_run(folder, /*best=*/false).model) ? 0 : 1;
   if (corpus.validation) {
     const EvaluationReport report = trainer.evaluate();
     print_loss({report.loss, report.tokens});
