@@ -201,7 +201,7 @@ std::optional<std::string> value_of(const std::vector<std::string>& arguments, s
 }
 
 std::filesystem::path settings_of(const std::filesystem::path& run) {
-  const std::filesystem::path file = run / settings_file;
+  std::filesystem::path file = run / settings_file;
   if (std::filesystem::exists(file)) return file;
   throw FileError(fmt::format("{} is no run: there is no {} in it", run.string(), settings_file));
 }
