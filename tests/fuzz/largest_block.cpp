@@ -8,9 +8,13 @@
 
 constinit thread_local std::size_t largest_block = 0;
 
-void* operator new(std::size_t bytes) {
+// Both, since a sanitizer has a second one of its own, whose blocks std::free may not have.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   largest_block = std::max(largest_block, bytes);
-  if (void* block = std::malloc(std::max<std::size_t>(bytes, 1))) return block;
+  return std::malloc(std::max<std::size_t>(bytes, 1));
+}
+void* operator new(std::size_t bytes) {
+  if (void* block = operator new(bytes, std::nothrow)) return block;
   throw std::bad_alloc();
 }
 void operator delete(void* block) noexcept { std::free(block); }
