@@ -31,8 +31,6 @@ namespace {
 // thread's own; large ones come in four sizes per doubling and are shared by all threads.
 constexpr std::size_t small_limit = 1024;
 constexpr std::size_t small_classes = small_limit / alignment;
-constexpr std::size_t slab_bytes = std::size_t{256} << 10;
-constexpr int thread_cache_limit = 512;
 
 struct FreeBlock {
   FreeBlock* next;
@@ -70,6 +68,9 @@ void count_live(std::int64_t bytes) {
 }
 
 #if FOVEA_REUSE_BLOCKS
+
+constexpr std::size_t slab_bytes = std::size_t{256} << 10;
+constexpr int thread_cache_limit = 512;
 
 std::size_t small_class(std::size_t bytes) { return bytes <= alignment ? 0 : (bytes - 1) / alignment; }
 std::size_t small_size(std::size_t index) { return (index + 1) * alignment; }
