@@ -82,8 +82,7 @@ Command sample_command(CLI::App& program) {
       ->check(within(0, 1));
   parser->add_option("--min-p", sampling.min_p, "Among those this times as likely as the likeliest")
       ->check(within(0, 1));
-  parser->add_option("--seed", request->seed, "Of the choices: the same seed, the same text")
-      ->check(count(0));
+  parser->add_option("--seed", request->seed, "Of the choices: the same seed, the same text")->check(seed());
   parser->add_flag("--best", request->best, "The checkpoint with the lowest validation loss, not the last");
   parser->add_flag("--no-cache", request->no_cache,
                    "Compute keys and values again each time: the same, slower");

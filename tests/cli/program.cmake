@@ -90,6 +90,8 @@ foreach(name IN ITEMS log.jsonl log.csv config.toml checkpoints/step-00000006.sa
 endforeach()
 
 expect(2 "run is required" sample)
+expect(2 "--seed.*-1" sample whole --seed -1)
+expect(0 "\n$" sample whole --seed 5000000000 --tokens 2)
 expect(2 "nosuch is no run" sample nosuch)
 expect(2 "nosuch is no run" eval nosuch)
 expect(2 "nosuch is no run" train --resume nosuch)
