@@ -73,14 +73,15 @@ struct Finding {
 // The checks of one input.
 class TensorComparison {
  public:
-  TensorComparison(const Comparison& comparison, std::size_t input, const Tensor& gradient, double noise,
-                   const GradcheckOptions& options)
+  TensorComparison(const Comparison& comparison, std::size_t input, std::span<const double> centre,
+                   const Tensor& gradient, double noise, const GradcheckOptions& options)
       : comparison_(comparison),
         options_(options),
         name_(comparison.inputs[input].name),
         x_(comparison.inputs[input].tensor),
         offsets_(element_offsets(x_)),
         values_(x_.to_vector()),
+        centre_(centre),
         analytic_(gradient.to_vector()),
         weights_(flatten(comparison.weights)),
         value_noise_(comparison.noise.empty() ? std::vector<double>(weights_.size(), 0) : comparison.noise),
@@ -159,12 +160,12 @@ class TensorComparison {
     const auto along = [&](double t) {
       Sample sample;
       sample.t = line.to(t);
-      sample.values = flatten(comparison_.values());
+      sample.values = flatten(comparison_.values(false));
       return sample;
     };
     // The search is told what the rule says, so that it can stop early where that is confirmed.
     const double limit = options_.tolerance * (std::abs(analytic) + share_of_largest * largest_analytic_);
-    return differentiate(along, weights_, value_noise_, {position, scale_, analytic, limit});
+    return differentiate(along, centre_, weights_, value_noise_, {position, scale_, analytic, limit});
   }
 
   // What a derivative that is zero may show as.
@@ -244,7 +245,9 @@ class TensorComparison {
   const std::string& name_;
   Tensor x_;
   std::vector<std::int64_t> offsets_;
-  std::vector<double> values_, analytic_, weights_, value_noise_;
+  std::vector<double> values_;
+  std::span<const double> centre_;  // the values of the comparison where no input is moved
+  std::vector<double> analytic_, weights_, value_noise_;
   double scale_, largest_analytic_, noise_;
   std::vector<Finding> findings_;
 };
@@ -344,7 +347,7 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
   std::vector<Tensor> targets;
   for (const NamedTensor& input : inputs) targets.push_back(input.tensor);
   const GradientsFor gradients = [&](const std::vector<Tensor>& cotangents) {
-    return grad(values(), targets, {.gradients = cotangents, .allow_unused = true});
+    return grad(values(true), targets, {.gradients = cotangents, .allow_unused = true});
   };
   const std::vector<Tensor> analytic = gradients(weights), again = gradients(weights);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -356,11 +359,12 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
   report.evaluations += 2;
   if (!report.not_deterministic.empty()) return {};  // nothing could be compared with that
   std::vector<double> gradient_noise = noise_of(gradients, flatten(analytic), rng);
-  report.evaluations += noise_draws;
+  const std::vector<double> centre = flatten(values(false));
+  report.evaluations += noise_draws + 1;
   auto rest = std::span<const double>(gradient_noise);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto elements = static_cast<std::size_t>(inputs[i].tensor.numel());
-    TensorComparison tensor(*this, i, analytic[i], 16 * largest_of(rest.first(elements)), options);
+    TensorComparison tensor(*this, i, centre, analytic[i], 16 * largest_of(rest.first(elements)), options);
     rest = rest.subspan(elements);
     if (options.screen) {
       tensor.screen(*options.screen, excluded, rng);

@@ -45,7 +45,7 @@ class Excluded {
 struct Comparison {
   int order = 1;
   std::vector<NamedTensor> inputs;  // f64 leaves, moved in place
-  std::function<std::vector<Tensor>()> values;
+  std::function<std::vector<Tensor>(bool differentiable)> values;
   std::vector<Tensor> weights = {};  // one for each value
   std::vector<double> noise = {};    // how far rounding may put each element of the values off; none: 0
   std::optional<Shape> output = {};  // which element the weights pick, in Jacobian mode

@@ -63,10 +63,9 @@ class Ladder {
   Ladder(const Along& f, std::span<const double> w, std::span<const double> noise, const Search& search)
       : f_(f), w_(w), noise_(noise), search_(search), last_change_(w.size(), 0) {}
 
-  Differences run() {
-    centre_ = sample(0);
-    result_.finite = centre_.finite;
-    if (!centre_.finite) return std::move(result_);
+  Differences run(std::span<const double> centre) {
+    result_.finite = note(centre);
+    if (!result_.finite) return std::move(result_);
     double step = std::max(1.0, std::abs(search_.position)) / 128;
     const double last = smallest_step();
     for (int k = 0; k < most_steps && step >= last; ++k, step /= 2) {
@@ -89,14 +88,19 @@ class Ladder {
   Sample sample(double t) {
     ++result_.evaluations;
     Sample s = f_(t);
-    s.finite = std::ranges::all_of(s.values, [](double v) { return std::isfinite(v); });
-    if (!s.finite) return s;
+    s.finite = note(s.values);
+    return s;
+  }
+
+  // Returns whether all are finite; only then do they count for the magnitude.
+  bool note(std::span<const double> values) {
+    if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return false;
     double magnitude = 0;
     for (std::size_t i = 0; i < w_.size(); ++i) {
-      magnitude += std::abs(w_[i]) * std::max(std::abs(s.values[i]), noise_[i] / epsilon);
+      magnitude += std::abs(w_[i]) * std::max(std::abs(values[i]), noise_[i] / epsilon);
     }
     result_.magnitude = std::max(result_.magnitude, magnitude);
-    return s;
+    return true;
   }
 
   // An output that has not changed at any step yet is taken for independent, and its rounding for harmless.
@@ -243,7 +247,6 @@ class Ladder {
   std::span<const double> w_, noise_;
   const Search& search_;
   std::vector<double> last_change_;  // of each output, not 0 once it has changed
-  Sample centre_;
   std::vector<Sample> ups_, downs_;  // by step, from the largest
   std::vector<Quotient> central_quotients_, left_quotients_, right_quotients_;
   Windows central_, left_, left_aitken_, right_, right_aitken_;
@@ -271,9 +274,9 @@ bool Differences::is_kink(double analytic, double limit) const {
   return (differ || jumps) && analytic >= low - doubt - limit && analytic <= high + doubt + limit;
 }
 
-Differences differentiate(const Along& f, std::span<const double> w, std::span<const double> noise,
-                          const Search& search) {
-  return Ladder(f, w, noise, search).run();
+Differences differentiate(const Along& f, std::span<const double> centre, std::span<const double> w,
+                          std::span<const double> noise, const Search& search) {
+  return Ladder(f, w, noise, search).run(centre);
 }
 
 }  // namespace fovea::detail

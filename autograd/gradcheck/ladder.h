@@ -63,9 +63,10 @@ struct Search {
 /// convergence to something else (a kink between the steps, an oscillation faster than they are) is refuted
 /// there. The search ends early only where it meets the expected value: two ways to one number.
 ///
+/// centre: the outputs at the point of interest, which many lines share.
 /// noise: of each output, how far rounding may put it off, beside epsilon of itself. It counts where f is
 /// left with the rounding of terms that cancel.
-Differences differentiate(const Along& f, std::span<const double> w, std::span<const double> noise,
-                          const Search& search);
+Differences differentiate(const Along& f, std::span<const double> centre, std::span<const double> w,
+                          std::span<const double> noise, const Search& search);
 
 }  // namespace fovea::detail
