@@ -1,10 +1,9 @@
 #include "autograd/kernels/gemm.h"
 
-#include <Eigen/Core>
-
 #include <vector>
 
 #include "autograd/kernels/parallel.h"
+#include "autograd/kernels/product.h"
 
 namespace fovea::kernels {
 namespace {
@@ -15,49 +14,6 @@ constexpr std::int64_t chunk_work = std::int64_t{1} << 22;
 constexpr std::int64_t least_tile = 128;
 // Sums longer than this may be cut.
 constexpr std::int64_t least_inner = 256;
-
-template <class T, int Order>
-using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Order>;
-template <class T, int Order>
-using ConstMap = Eigen::Map<const Matrix<T, Order>, Eigen::Unaligned, Eigen::OuterStride<>>;
-template <class T>
-using StridedMap = Eigen::Map<const Matrix<T, Eigen::RowMajor>, Eigen::Unaligned,
-                              Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
-
-// Whether Eigen can read it in place with rows of `inner` elements side by side, `outer_step` apart and not
-// overlapping.
-bool lies_in_rows(std::int64_t inner, std::int64_t inner_step, std::int64_t outer, std::int64_t outer_step) {
-  return (inner <= 1 || inner_step == 1) && (outer <= 1 || outer_step >= inner);
-}
-
-// Calls f with an Eigen map of the view, row-major or column-major as it lies; with a copy if it lies
-// otherwise.
-template <class T, class F>
-void with_map(const MatrixView<const T>& m, const F& f) {
-  if (lies_in_rows(m.columns, m.column_step, m.rows, m.row_step)) {
-    f(ConstMap<T, Eigen::RowMajor>(m.data, m.rows, m.columns,
-                                   Eigen::OuterStride<>(std::max(m.row_step, m.columns))));
-  } else if (lies_in_rows(m.rows, m.row_step, m.columns, m.column_step)) {
-    f(ConstMap<T, Eigen::ColMajor>(m.data, m.rows, m.columns,
-                                   Eigen::OuterStride<>(std::max(m.column_step, m.rows))));
-  } else {
-    f(Matrix<T, Eigen::RowMajor>(StridedMap<T>(m.data, m.rows, m.columns, {m.row_step, m.column_step})));
-  }
-}
-
-// c = a b on one thread; rows of c are row_step apart.
-template <class T>
-void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step) {
-  Eigen::Map<Matrix<T, Eigen::RowMajor>, Eigen::Unaligned, Eigen::OuterStride<>> result(
-      c, a.rows, b.columns, Eigen::OuterStride<>(row_step));
-  if (a.columns == 0) {
-    result.setZero();
-    return;
-  }
-  with_map<T>(a, [&](const auto& left) {
-    with_map<T>(b, [&](const auto& right) { result.noalias() = left * right; });
-  });
-}
 
 template <class T>
 MatrixView<const T> rows_of(MatrixView<const T> m, std::int64_t begin, std::int64_t count) {
@@ -101,7 +57,7 @@ void multiply_by_inner_parts(const MatrixView<const T>& a, const MatrixView<cons
   sums.resize(static_cast<std::size_t>(parts * size));
   T* partial = sums.data();
   parallel_for(parts, 1, [&](std::int64_t p, std::int64_t) {
-    multiply<T>(columns_of(a, p * part, part), rows_of(b, p * part, part), partial + p * size, b.columns);
+    product<T>(columns_of(a, p * part, part), rows_of(b, p * part, part), partial + p * size, b.columns);
   });
   std::copy_n(partial, size, c);
   for (std::int64_t p = 1; p < parts; ++p) {
@@ -133,9 +89,9 @@ void gemm(std::int64_t batch, const MatrixView<const T>& a, const std::int64_t* 
       const std::int64_t matrix = tile / tiles;
       const std::int64_t row = tile % tiles / tiling.across * tiling.rows;
       const std::int64_t column = tile % tiling.across * tiling.columns;
-      multiply<T>(rows_of(at(a, a_offsets[matrix]), row, tiling.rows),
-                  columns_of(at(b, b_offsets[matrix]), column, tiling.columns),
-                  c + (matrix * m + row) * n + column, n);
+      product<T>(rows_of(at(a, a_offsets[matrix]), row, tiling.rows),
+                 columns_of(at(b, b_offsets[matrix]), column, tiling.columns),
+                 c + (matrix * m + row) * n + column, n);
     }
   });
 }

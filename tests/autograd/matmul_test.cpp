@@ -60,6 +60,38 @@ TEST_CASE("matmul of sizes that are cut into tiles or along the inner size") {
   }
 }
 
+TEST_CASE("matmul of every number of rows and columns that a tile in registers may have, and one more") {
+  const Dtype dtype = GENERATE(f32, f64);
+  Rng rng(4);
+  const std::int64_t inner = GENERATE(1, 5, 131);  // 131: more than a panel holds
+  const Tensor a = randn({17, inner}, rng, dtype), b = randn({inner, 49}, rng, dtype);
+  const Tensor bt = transpose(clone(transpose(b)));
+  const double limit = (dtype == f32 ? 1e-6 : 1e-14) * 8 * std::sqrt(static_cast<double>(inner));
+  for (std::int64_t m = 1; m <= a.size(0); ++m) {
+    for (std::int64_t n = 1; n <= b.size(1); ++n) {
+      INFO(m << " rows and " << n << " columns");
+      const Tensor rows = slice(a, 0, 0, m), columns = slice(b, 1, 0, n);
+      const std::vector<double> expected = multiply(rows, columns);
+      CHECK(largest_difference(matmul(rows, columns).to_vector(), expected) < limit);
+      CHECK(largest_difference(matmul(rows, slice(bt, 1, 0, n)).to_vector(), expected) < limit);
+      CHECK(largest_difference(matmul(rows, clone(columns)).to_vector(), expected) < limit);
+    }
+  }
+}
+
+TEST_CASE("a row is multiplied to the same bits alone and among others") {
+  const Dtype dtype = GENERATE(f32, f64);
+  Rng rng(6);
+  const Tensor a = randn({29, 131}, rng, dtype), b = randn({131, 53}, rng, dtype);
+  const Tensor bt = transpose(clone(transpose(b)));
+  for (const Tensor& right : {b, bt}) {
+    const Tensor all = matmul(a, right);
+    for (std::int64_t i = 0; i < a.size(0); ++i) {
+      CHECK(matmul(slice(a, 0, i, i + 1), right).to_vector() == slice(all, 0, i, i + 1).to_vector());
+    }
+  }
+}
+
 TEST_CASE("matmul of matrices whose rows or columns repeat in memory") {
   Rng rng(5);
   const Tensor row = randn({1, 5}, rng, f64), column = randn({5, 1}, rng, f64), one = randn({1, 1}, rng, f64);
