@@ -1,6 +1,6 @@
 // A training step of the Gpt that `fovea train --text FILE` trains, with nanoGPT's settings for a CPU: 12
-// rows of 64 characters, 4 layers, 4 heads, C = 128, V = 65, AdamW, gradients clipped at 1. peers/gpt.py does
-// the same work in PyTorch.
+// rows of 64 characters, 4 layers, 4 heads, C = 128, V = 65, AdamW, gradients clipped at 1, on one thread and
+// on two. peers/gpt.py does the same work in PyTorch.
 
 #include <benchmark/benchmark.h>
 
@@ -21,6 +21,7 @@ Indices random_ids(Rng& rng) {
 }
 
 void training_step(benchmark::State& state) {
+  set_threads(static_cast<int>(state.range(0)));
   const Recipe recipe;
   GptConfig config = recipe.model;
   config.vocabulary = vocabulary;
@@ -39,7 +40,7 @@ void training_step(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * batch * context);
 }
 
-BENCHMARK(training_step)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(training_step)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
