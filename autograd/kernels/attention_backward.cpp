@@ -43,7 +43,7 @@ class TileGradient {
   /// With w = exp(s - shift) scale and dw = dropout(dy v^T): ds = w (dw - D), and dropout(w) instead of the
   /// scores.
   void take_tile() {
-    set_product(dscores(), doutput(), tile_.values().transpose());
+    product(view_of(doutput()), view_of(tile_.values().transpose()), dscores_.data(), dscores_.cols());
     for (std::int64_t i = 0; i < tile_.rows(); ++i) {
       if (in_.dropout) {
         tile_.for_each_dropped(i, [&](std::int64_t c, const Block<T>& factor) { take_block(i, c, factor); });
@@ -119,23 +119,23 @@ class Piece {
   }
 
  private:
-  using Rows = Eigen::Map<RowMajor<T>>;
-
   void take_tile(const PieceSums<T>& sums) {
     gradient_.take_tile();
     const AttentionSizes& n = in_.sizes;
     const std::int64_t keys = tile_.count();
     if (sums.dv) {
-      Rows(sums.dv + tile_.tile() * n.value_size, keys, n.value_size).noalias() +=
-          tile_.scores().leftCols(keys).transpose() * gradient_.doutput();
+      add_product(view_of(tile_.scores().leftCols(keys).transpose()), view_of(gradient_.doutput()),
+                  sums.dv + tile_.tile() * n.value_size, n.value_size);
     }
     if (sums.drelative) add_along_diagonals(sums.drelative);
     if (in_.softcap > 0) unbend();
     if (sums.dk) {
-      Rows(sums.dk + tile_.tile() * n.head_size, keys, n.head_size).noalias() +=
-          gradient_.dscores().leftCols(keys).transpose() * tile_.queries();
+      add_product(view_of(gradient_.dscores().leftCols(keys).transpose()), view_of(tile_.queries()),
+                  sums.dk + tile_.tile() * n.head_size, n.head_size);
     }
-    if (out_.dq) dqueries_.topRows(tile_.rows()).noalias() += gradient_.dscores() * tile_.keys();
+    if (out_.dq) {
+      add_product(view_of(gradient_.dscores()), view_of(tile_.keys()), dqueries_.data(), dqueries_.cols());
+    }
   }
 
   void add_along_diagonals(double* drelative) {
@@ -158,7 +158,8 @@ class Piece {
   }
 
   void store_dq() {
-    Rows(out_.dq + tile_.row_number(0) * in_.sizes.head_size, tile_.rows(), in_.sizes.head_size) =
+    Eigen::Map<RowMajor<T>>(out_.dq + tile_.row_number(0) * in_.sizes.head_size, tile_.rows(),
+                            in_.sizes.head_size) =
         dqueries_.topRows(tile_.rows()) * static_cast<T>(in_.scale);
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograd/kernels/attention.h"
+#include "autograd/kernels/product.h"
 #include "autograd/kernels/rows.h"
 #include "autograd/kernels/vector_math.h"
 
@@ -22,14 +23,10 @@ static_assert(tile_keys % DropoutMask::group_size == 0);
 template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// c = a b, also where the inner size is 0.
-template <class C, class A, class B>
-void set_product(C c, const A& a, const B& b) {
-  if (a.cols() == 0) {
-    c.setZero();
-  } else {
-    c.noalias() = a * b;
-  }
+template <class M>
+MatrixView<const typename M::Scalar> view_of(const M& m) {
+  const std::int64_t row_step = M::IsRowMajor ? m.outerStride() : m.innerStride();
+  return {m.data(), m.rows(), m.cols(), row_step, M::IsRowMajor ? m.innerStride() : m.outerStride()};
 }
 
 /// A block of queries of one head and the tile of keys that it meets: their scores, masked. Forward and
@@ -184,7 +181,7 @@ class AttentionTile {
   }
 
   void compute_scores() {
-    set_product(scores(), queries(), keys().transpose());
+    product(view_of(queries()), view_of(keys().transpose()), scores_.data(), scores_.cols());
     for (std::int64_t i = 0; i < rows_; ++i) largest_[static_cast<std::size_t>(i)] = finish_row(i);
   }
 

@@ -185,22 +185,22 @@ void with_map(const MatrixView<const T>& m, const F& f) {
 
 // Of a tile's columns all but one would be idle.
 template <class T>
-void product_with_vector(const MatrixView<const T>& a, const MatrixView<const T>& x, T* y,
-                         std::int64_t step) {
+void multiply_vector(const MatrixView<const T>& a, const MatrixView<const T>& x, T* y, std::int64_t step,
+                     bool add) {
   Eigen::Map<Eigen::VectorX<T>, Eigen::Unaligned, Eigen::InnerStride<>> result(y, a.rows,
                                                                                Eigen::InnerStride<>(step));
   const Eigen::Map<const Eigen::VectorX<T>, Eigen::Unaligned, Eigen::InnerStride<>> vector(
       x.data, x.rows, Eigen::InnerStride<>(x.row_step));
-  with_map<T>(a, [&](const auto& matrix) { result.noalias() = matrix * vector; });
+  if (!add) result.setZero();
+  with_map<T>(a, [&](const auto& matrix) { result.noalias() += matrix * vector; });
 }
 
-}  // namespace
-
 template <class T>
-void product(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step) {
-  if (b.columns == 1) return product_with_vector(a, b, c, row_step);
+void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step,
+              bool add) {
+  if (b.columns == 1) return multiply_vector(a, b, c, row_step, add);
   alignas(64) thread_local T packed[panel_rows<T> * tile_columns<T>];
-  if (a.columns == 0) {
+  if (a.columns == 0 && !add) {
     for (std::int64_t row = 0; row < a.rows; ++row) std::fill_n(c + row * row_step, b.columns, T(0));
   }
   for (std::int64_t i = 0; i < a.columns; i += panel_rows<T>) {
@@ -211,7 +211,7 @@ void product(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, s
       const std::int64_t used = (columns + lanes<T> - 1) / lanes<T>, width = used * lanes<T>;
       const MatrixView<const T> right{b.data + i * b.row_step + j * b.column_step, inner, columns, b.row_step,
                                       b.column_step};
-      const Target<T> target{c + j, row_step, columns - (used - 1) * lanes<T>, i > 0};
+      const Target<T> target{c + j, row_step, columns - (used - 1) * lanes<T>, add || i > 0};
       if (b.column_step == 1 && columns == width && a.rows <= few_rows) {
         multiply_panel<T>(left, {right.data, inner, b.row_step}, used, target);
       } else {
@@ -222,9 +222,24 @@ void product(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, s
   }
 }
 
+}  // namespace
+
+template <class T>
+void product(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step) {
+  multiply(a, b, c, row_step, false);
+}
+template <class T>
+void add_product(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step) {
+  multiply(a, b, c, row_step, true);
+}
+
 template void product<float>(const MatrixView<const float>&, const MatrixView<const float>&, float*,
                              std::int64_t);
 template void product<double>(const MatrixView<const double>&, const MatrixView<const double>&, double*,
                               std::int64_t);
+template void add_product<float>(const MatrixView<const float>&, const MatrixView<const float>&, float*,
+                                 std::int64_t);
+template void add_product<double>(const MatrixView<const double>&, const MatrixView<const double>&, double*,
+                                  std::int64_t);
 
 }  // namespace fovea::kernels
