@@ -14,7 +14,7 @@ endfunction()
 
 function(build_and_test dir)
   run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${dir} -DCMAKE_CXX_COMPILER=${CXX}
-    -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-g -fsanitize=address" ${ARGN})
+    -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-g1 -fsanitize=address" ${ARGN})
   run(${CMAKE_COMMAND} --build ${dir} --parallel ${cores})
   run(${CMAKE_CTEST_COMMAND} --test-dir ${dir} --output-on-failure)
 endfunction()
