@@ -10,7 +10,7 @@ namespace {
 
 // Multiply-adds that are worth a thread's while: some tens of microseconds.
 constexpr std::int64_t chunk_work = std::int64_t{1} << 22;
-// Each tile packs its operands anew, which pays only if it is not too thin.
+// Each tile packs its columns of b anew, which pays only if it is not too thin.
 constexpr std::int64_t least_tile = 128;
 // Sums longer than this may be cut.
 constexpr std::int64_t least_inner = 256;

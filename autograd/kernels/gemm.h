@@ -13,7 +13,7 @@ struct MatrixView {
 };
 
 /// c = a b for `batch` triples, triple i at the given offsets. c is row-major with rows next to each other; a
-/// and b may lie in any way, and are read in place if their rows or columns are contiguous.
+/// and b may lie in any way, and are read in place.
 ///
 /// Cut into tiles of c, or, where c is small and the inner size large, along the inner size, the parts added
 /// in order: the same bits for any number of threads.
