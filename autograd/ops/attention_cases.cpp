@@ -162,8 +162,8 @@ Special several_tiles() {
   Rng rng(5);
   const auto draw = [&](std::int64_t time) { return to(randn({1, 1, time, 1}, rng), f64); };
   Special special{.name = "several tiles",
-                  .inputs = {{"q", abs(draw(150))}, {"k", draw(300)}, {"v", draw(300)}},
-                  .cotangent = draw(150).to_vector()};
+                  .inputs = {{"q", abs(draw(550))}, {"k", draw(300)}, {"v", draw(300)}},
+                  .cotangent = draw(550).to_vector()};
   special.inputs[1].tensor =
       to(to(special.inputs[1].tensor + 0.02 * reshape(arange(300, f64), {1, 1, 300, 1}), f32), f64);
   const Inputs in(special.inputs);

@@ -24,6 +24,28 @@ Tensor normalize_rows(const Tensor& x, const Tensor& gain, const Tensor& bias, d
   return from_values(values, x.shape(), f64);
 }
 
+// So many rows that the sums over them are cut into pieces. Each is (-1, 1) or (1, -1).
+Special many_rows() {
+  constexpr std::int64_t rows = 70'001;
+  const double spread = std::sqrt(1 + 1e-5);
+  std::vector<double> x, value;
+  double signs = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double sign = i % 3 == 0 ? -1 : 1;
+    signs += sign;
+    x.insert(x.end(), {-sign, sign});
+    value.insert(value.end(), {-2 * sign / spread + 5, 3 * sign / spread + 7});
+  }
+  return {.name = "many rows",
+          .inputs = {{"x", from_values(x, {rows, 2}, f64)},
+                     {"gain", tensor({2, 3}, f64)},
+                     {"bias", tensor({5, 7}, f64)}},
+          .value = value,
+          .gradients = {{"gain", {-signs / spread, signs / spread}},
+                        {"bias", {static_cast<double>(rows), static_cast<double>(rows)}}},
+          .of = [](const Inputs& in) { return layer_norm(in["x"], in["gain"], in["bias"]); }};
+}
+
 }  // namespace
 
 void add_layer_norm_cases(Cases& cases) {
@@ -74,6 +96,7 @@ void add_layer_norm_cases(Cases& cases) {
                .value = {-1.5 / spread, -0.5 / spread, 0.5 / spread, 1.5 / spread},
                .cotangent = {1, 1, 1, 1}});
     c.special({.name = "a constant row", .inputs = {{"x", tensor({3, 3, 3}, f64)}}, .value = {0, 0, 0}});
+    c.special(many_rows());
   });
 }
 

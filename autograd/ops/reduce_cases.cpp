@@ -54,6 +54,25 @@ Tensor fold_axes(const Tensor& x, const std::vector<bool>& reduced, bool keep, F
   return from_values(values, shape, f64);
 }
 
+// A sum so long that it is cut into pieces: of small whole numbers, which f32 adds up exactly. The results
+// lie one after the other or side by side.
+Special several_pieces(bool side_by_side) {
+  constexpr std::int64_t n = 200'003;
+  std::vector<double> x, gradient, sums(2, 0);
+  for (std::int64_t i = 0; i < 2 * n; ++i) {
+    const std::size_t result = side_by_side ? static_cast<std::size_t>(i % 2) : i < n ? 0 : 1;
+    x.push_back(static_cast<double>(i % 7 - 2));
+    sums[result] += x.back();
+    gradient.push_back(result == 0 ? 3 : 5);
+  }
+  return {.name = side_by_side ? "several pieces, side by side" : "several pieces",
+          .inputs = {{"x", from_values(x, side_by_side ? Shape{n, 2} : Shape{2, n}, f64)}},
+          .value = sums,
+          .cotangent = {3, 5},
+          .gradients = {{"x", gradient}},
+          .of = [=](const Inputs& in) { return sum(in["x"], side_by_side ? 0 : 1); }};
+}
+
 using Reduce = Tensor (*)(const Tensor&, const Axes&, bool);
 
 // A reduction over several choices of axes of (2, 3, 5). `needs_elements`: it refuses to reduce nothing.
@@ -100,6 +119,8 @@ void add_reduce_cases(Cases& cases) {
   cases.add("sum, everything", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.value = [](const Inputs& in) { return sum(in["x"]); };
+    c.special(several_pieces(false));
+    c.special(several_pieces(true));
     c.oracle = [](const Inputs& in) { return scalar(add_up(in["x"].to_vector()), f64); };
   });
   cases.add("mean, everything", [](Case& c) {
