@@ -156,27 +156,37 @@ Special nothing_to_see() {
 
 const Shape few_queries{1, 2, 3, 2}, few_keys{1, 2, 5, 2};
 
-// More queries and keys than are taken at once, with scores that grow along the keys, so that every running
-// maximum is overtaken. Gradients are the composed form's.
-Special several_tiles() {
+// More queries and keys than are taken at once, causal, with scores that grow along the keys, so that every
+// running maximum is overtaken. Gradients are the composed form's.
+Special several_tiles(Variant variant) {
+  constexpr std::int64_t queries = 550, keys = 300;
+  variant.options.mask = Mask::causal();
+  variant.options.dropout = 0;
+  variant.sees = [](const Place& at) { return at.ahead() <= 0; };
   Rng rng(5);
-  const auto draw = [&](std::int64_t time) { return to(randn({1, 1, time, 1}, rng), f64); };
+  const auto draw = [&](const Shape& shape) { return to(randn(shape, rng), f64); };  // f32 holds them
+  const Tensor ramp = 0.02 * reshape(arange(keys, f64), {1, 1, keys, 1});
   Special special{.name = "several tiles",
-                  .inputs = {{"q", abs(draw(550))}, {"k", draw(300)}, {"v", draw(300)}},
-                  .cotangent = draw(550).to_vector()};
-  special.inputs[1].tensor =
-      to(to(special.inputs[1].tensor + 0.02 * reshape(arange(300, f64), {1, 1, 300, 1}), f32), f64);
-  const Inputs in(special.inputs);
-  special.value = attend(in, {.sees = [](const Place& at) { return at.ahead() <= 0; }}).output.to_vector();
+                  .inputs = {{"q", abs(draw({1, 1, queries, 1}))},
+                             {"k", to(to(draw({1, 1, keys, 1}) + ramp, f32), f64)},
+                             {"v", draw({1, 1, keys, 1})}},
+                  .cotangent = draw({queries}).to_vector()};
+  if (variant.bias) special.inputs.push_back({"bias", draw({queries, keys})});
+  if (variant.relative) special.inputs.push_back({"relative", draw({1, queries + keys - 1})});
+  if (variant.sinks) special.inputs.push_back({"sinks", draw({1})});
+  special.value = attend(Inputs(special.inputs), variant).output.to_vector();
   std::vector<Tensor> leaves;
-  for (const NamedTensor& input : special.inputs) leaves.push_back(clone(input.tensor).set_requires_grad());
-  const Tensor y = composed::attention(leaves[0], leaves[1], leaves[2], {.mask = Mask::causal()});
+  std::vector<NamedTensor> named;
+  for (const auto& [name, x] : special.inputs) {
+    leaves.push_back(clone(x).set_requires_grad());
+    named.push_back({name, leaves.back()});
+  }
+  const Tensor y = composed::attention(leaves[0], leaves[1], leaves[2], variant.with(Inputs(named)));
   const Tensor dy = from_values(special.cotangent, y.shape(), f64);
   const std::vector<Tensor> gradients = grad({y}, leaves, {.gradients = {dy}});
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    special.gradients.push_back({special.inputs[i].name, gradients[i].to_vector()});
-  }
-  special.of = [](const Inputs& x) { return attention(x["q"], x["k"], x["v"], {.mask = Mask::causal()}); };
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    special.gradients.emplace_back(named[k].name, gradients[k].to_vector());
+  special.of = [=](const Inputs& in) { return attention(in["q"], in["k"], in["v"], variant.with(in)); };
   return special;
 }
 
@@ -252,6 +262,7 @@ void add_options(Cases& cases) {
       c.composed = [=](const Inputs& in) { return call(composed::attention, in); };
       c.kernel = Kernel::attention;
       c.backward_kernel = Kernel::attention_backward;
+      if (variant.bias && variant.relative) c.special(several_tiles(variant));  // all but dropout
     });
   };
   const Shape &q = few_queries, &k = few_keys;
@@ -444,7 +455,7 @@ void add_attention_cases(Cases& cases) {
       c.special(hidden_numbers("padding holds NaN", Mask::lengths({2})));
       c.special(hidden_numbers("a key hidden from all holds NaN", Mask::drop(Bool{false, false, true})));
       c.special(nothing_to_see());
-      c.special(several_tiles());
+      c.special(several_tiles({}));
     });
   };
   plain("attention", {});

@@ -46,6 +46,7 @@ Tensor fold_axes(const Tensor& x, const std::vector<bool>& reduced, bool keep, F
     }
   }
   std::vector<double> values;
+  values.reserve(groups.size());
   for (const std::vector<double>& group : groups) values.push_back(fold(group));
   Shape shape;
   for (std::size_t axis = 0; axis < 3; ++axis) {
