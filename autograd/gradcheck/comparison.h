@@ -45,6 +45,7 @@ class Excluded {
 struct Comparison {
   int order = 1;
   std::vector<NamedTensor> inputs;  // f64 leaves, moved in place
+  // differentiable: so that a gradient can be taken of them, not for their numbers alone.
   std::function<std::vector<Tensor>(bool differentiable)> values;
   std::vector<Tensor> weights = {};  // one for each value
   std::vector<double> noise = {};    // how far rounding may put each element of the values off; none: 0

@@ -23,6 +23,7 @@ static_assert(tile_keys % DropoutMask::group_size == 0);
 template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+/// A matrix of Eigen's, or a part of one, also transposed, as `product` takes it.
 template <class M>
 MatrixView<const typename M::Scalar> view_of(const M& m) {
   const std::int64_t row_step = M::IsRowMajor ? m.outerStride() : m.innerStride();

@@ -1,5 +1,6 @@
 #include "autograd/kernels/gemm.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "autograd/kernels/parallel.h"

@@ -107,27 +107,29 @@ constexpr auto all_tiles(std::index_sequence<I...>) {
 template <class T>
 constexpr auto tiles = all_tiles<T>(std::make_index_sequence<tile_rows * tile_packets>());
 
-// Columns of b, which lie side by side in memory or one after the other, as rows of a panel. What is left of
-// the last packet is zero.
+// Each row of b as one of the panel; what is left of its last packet is zero.
 template <class T>
-void pack(const MatrixView<const T>& b, T* panel, std::int64_t width) {
+void pack_rows(const MatrixView<const T>& b, T* panel, std::int64_t width) {
   constexpr std::int64_t n = lanes<T>;
-  if (b.row_step != 1 || b.rows < n) {
-    for (std::int64_t i = 0; i < b.rows; ++i, panel += width) {
-      const T* row = b.data + i * b.row_step;
-      std::int64_t j = 0;
-      if (b.column_step == 1) {
-        for (; j + n <= b.columns; j += n) packets::pstoreu(panel + j, packets::ploadu<Packet<T>>(row + j));
-        if (j < width) store_part(load_part(row + j, b.columns - j), panel + j, width - j);
-      } else {
-        for (; j < b.columns; ++j) panel[j] = row[j * b.column_step];
-        std::fill(panel + j, panel + width, T(0));
-      }
+  for (std::int64_t i = 0; i < b.rows; ++i, panel += width) {
+    const T* row = b.data + i * b.row_step;
+    std::int64_t j = 0;
+    if (b.column_step == 1) {
+      for (; j + n <= b.columns; j += n) packets::pstoreu(panel + j, packets::ploadu<Packet<T>>(row + j));
+      if (j < width) store_part(load_part(row + j, b.columns - j), panel + j, width - j);
+    } else {
+      for (; j < b.columns; ++j) panel[j] = row[j * b.column_step];
+      std::fill(panel + j, panel + width, T(0));
     }
-    return;
   }
+}
+
+// The same where columns of b lie in one piece and are at least as long as a packet: blocks of n by n are
+// transposed in registers. The last begins earlier, where it is not a whole one.
+template <class T>
+void pack_columns(const MatrixView<const T>& b, T* panel, std::int64_t width) {
+  constexpr std::int64_t n = lanes<T>;
   for (std::int64_t j = 0; j < width; j += n) {
-    // Blocks of n by n are transposed in registers; the last begins earlier, where it is not a whole one.
     for (std::int64_t done = 0; done < b.rows; done += n) {
       const std::int64_t i = std::min(done, b.rows - n);
       packets::PacketBlock<Packet<T>, static_cast<int>(n)> block;
@@ -138,6 +140,15 @@ void pack(const MatrixView<const T>& b, T* panel, std::int64_t width) {
       packets::ptranspose(block);
       for (std::int64_t k = 0; k < n; ++k) packets::pstoreu(panel + (i + k) * width + j, block.packet[k]);
     }
+  }
+}
+
+template <class T>
+void pack(const MatrixView<const T>& b, T* panel, std::int64_t width) {
+  if (b.row_step == 1 && b.rows >= lanes<T>) {
+    pack_columns(b, panel, width);
+  } else {
+    pack_rows(b, panel, width);
   }
 }
 
@@ -194,6 +205,8 @@ void multiply_vector(const MatrixView<const T>& a, const MatrixView<const T>& x,
   if (!add) result.setZero();
   with_map<T>(a, [&](const auto& matrix) { result.noalias() += matrix * vector; });
 }
+
+// --- Either ------------------------------------------------------------------------------------------------
 
 template <class T>
 void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, std::int64_t row_step,

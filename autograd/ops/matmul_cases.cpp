@@ -15,42 +15,22 @@ Tensor as_row(const Tensor& x) { return reshape(x, {1, x.size(0)}); }
 Tensor as_column(const Tensor& x) { return reshape(x, {x.size(0), 1}); }
 
 // Small whole numbers, whose sums f32 holds exactly.
-std::vector<double> whole_numbers(std::int64_t count, int step) {
+Tensor whole_numbers(const Shape& shape, int step) {
   std::vector<double> numbers;
-  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i * step % 7 - 2));
-  return numbers;
-}
-
-// (m, inner) times (inner, n).
-std::vector<double> multiply(std::int64_t m, std::int64_t inner, std::int64_t n, const std::vector<double>& a,
-                             const std::vector<double>& b) {
-  std::vector<double> c;
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < inner; ++k) {
-        sum += a[static_cast<std::size_t>(i * inner + k)] * b[static_cast<std::size_t>(k * n + j)];
-      }
-      c.push_back(sum);
-    }
-  }
-  return c;
-}
-std::vector<double> transposed(std::int64_t rows, const std::vector<double>& x) {
-  return transpose(from_values(x, {rows, static_cast<std::int64_t>(x.size()) / rows}, f64)).to_vector();
+  for (std::int64_t i = 0; i < numel(shape); ++i) numbers.push_back(static_cast<double>(i * step % 7 - 2));
+  return from_values(numbers, shape, f64);
 }
 
 // More rows and columns than a tile has; and the inner size is cut, forward and in one gradient.
 Special several_tiles() {
-  constexpr std::int64_t m = 127, inner = 307, n = 113;
-  const std::vector<double> a = whole_numbers(m * inner, 3), b = whole_numbers(inner * n, 5);
-  const std::vector<double> dy = whole_numbers(m * n, 2);
+  const Tensor a = whole_numbers({127, 307}, 3), b = whole_numbers({307, 113}, 5);
+  const Tensor dy = whole_numbers({127, 113}, 2);
   return {.name = "several tiles",
-          .inputs = {{"a", from_values(a, {m, inner}, f64)}, {"b", from_values(b, {inner, n}, f64)}},
-          .value = multiply(m, inner, n, a, b),
-          .cotangent = dy,
-          .gradients = {{"a", multiply(m, n, inner, dy, transposed(inner, b))},
-                        {"b", multiply(inner, m, n, transposed(m, a), dy)}},
+          .inputs = {{"a", a}, {"b", b}},
+          .value = sum_of_products(a, b).to_vector(),
+          .cotangent = dy.to_vector(),
+          .gradients = {{"a", sum_of_products(dy, transpose(b)).to_vector()},
+                        {"b", sum_of_products(transpose(a), dy).to_vector()}},
           .of = [](const Inputs& in) { return matmul(in["a"], in["b"]); }};
 }
 
