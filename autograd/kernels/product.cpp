@@ -61,6 +61,15 @@ void store(Packet<T> sums, T* to, bool add, std::int64_t count) {
   store_part(values, to, count);
 }
 
+// GCC makes a load of each use of a packet that was loaded, which costs a third of the speed where registers
+// are few. Clang does not, and takes the barrier for a store.
+template <class P>
+void keep_in_register([[maybe_unused]] P& packet) {
+#if EIGEN_COMP_GNUC_STRICT
+  EIGEN_OPTIMIZATION_BARRIER(packet);
+#endif
+}
+
 // c = a b, or c += a b, for R rows of a and P packets of columns. The sums stay in registers, as all loops
 // over them are unrolled; clang does so only when told.
 template <class T, int R, int P>
@@ -76,7 +85,10 @@ void multiply_tile(const T* a, std::int64_t a_row_step, std::int64_t a_column_st
   const T* of_b = b.data;
   for (std::int64_t i = 0; i < b.inner; ++i, of_b += b.row_step) {
     Packet<T> right[P];
-    for (int p = 0; p < P; ++p) right[p] = packets::ploadu<Packet<T>>(of_b + p * lanes<T>);
+    for (int p = 0; p < P; ++p) {
+      right[p] = packets::ploadu<Packet<T>>(of_b + p * lanes<T>);
+      keep_in_register(right[p]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Packet<T> left = packets::pset1<Packet<T>>(rows[r][i * a_column_step]);
@@ -152,6 +164,12 @@ void pack(const MatrixView<const T>& b, T* panel, std::int64_t width) {
   }
 }
 
+// How many of the packets that are left the next tile takes. Of four, two: a tile of one has too few sums to
+// keep the processor busy.
+constexpr std::int64_t next_tile(std::int64_t left) {
+  return left == tile_packets + 1 ? 2 : std::min(tile_packets, left);
+}
+
 // c = a b, or c += a b, for all rows of a.
 template <class T>
 void multiply_panel(const MatrixView<const T>& a, const Panel<T>& b, std::int64_t used, Target<T> c) {
@@ -219,9 +237,9 @@ void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, 
   for (std::int64_t i = 0; i < a.columns; i += panel_rows<T>) {
     const std::int64_t inner = std::min(panel_rows<T>, a.columns - i);
     const MatrixView<const T> left{a.data + i * a.column_step, a.rows, inner, a.row_step, a.column_step};
-    for (std::int64_t j = 0; j < b.columns; j += tile_columns<T>) {
-      const std::int64_t columns = std::min(tile_columns<T>, b.columns - j);
-      const std::int64_t used = (columns + lanes<T> - 1) / lanes<T>, width = used * lanes<T>;
+    for (std::int64_t j = 0; j < b.columns;) {
+      const std::int64_t used = next_tile((b.columns - j + lanes<T> - 1) / lanes<T>), width = used * lanes<T>;
+      const std::int64_t columns = std::min(width, b.columns - j);
       const MatrixView<const T> right{b.data + i * b.row_step + j * b.column_step, inner, columns, b.row_step,
                                       b.column_step};
       const Target<T> target{c + j, row_step, columns - (used - 1) * lanes<T>, add || i > 0};
@@ -231,6 +249,7 @@ void multiply(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c, 
         pack(right, packed, width);
         multiply_panel<T>(left, {packed, inner, width}, used, target);
       }
+      j += columns;
     }
   }
 }
