@@ -33,6 +33,9 @@
 ///
 /// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
 /// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon).
+///
+/// Where nothing but `inconclusive` was found, another draw of w decides, of at most three: one may leave so
+/// little of a derivative that rounding hides it.
 namespace fovea {
 
 /// Tensors by name, in the order they were given: `in["x"]`.
