@@ -194,7 +194,9 @@ class TensorComparison {
     if (std::abs(found.analytic) <= rounding) {
       // The rule says zero: as far as f's own rounding lets one see, and to the tolerance of f.
       limits.difference = std::max(limits.difference, rounding);
-      limits.error = std::max(limits.error, 100 * options_.tolerance * rounding / (1024 * epsilon));
+      limits.error = d.noise > 0
+                         ? 8 * limits.difference
+                         : std::max(limits.error, 100 * options_.tolerance * rounding / (1024 * epsilon));
     }
     if (difference != 0) element.relative = options_.tolerance * difference / limits.difference;
     element.verdict = verdict_of(d, found.analytic, limits);

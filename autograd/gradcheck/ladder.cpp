@@ -37,6 +37,10 @@ class Windows {
     all_.push_back({value, uncertainty});
     steps_.push_back(step);
   }
+  // Of the function, that the uncertainties do not have yet.
+  void add_noise(double noise) {
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i].error += 4 * noise / steps_[i];
+  }
   void clear() { *this = Windows(); }
   bool empty() const { return all_.empty(); }
 
@@ -193,12 +197,18 @@ class Ladder {
   }
 
   void finish() {
-    result_.central = central_.best_slope();
-    result_.step = central_.best_step();
+    note_central();
     result_.left = side(left_, left_aitken_, left_quotients_);
     result_.right = side(right_, right_aitken_, right_quotients_);
     find_jump();
-    if (!met()) differentiate_outputs();
+    if (met()) return;
+    find_noise();
+    differentiate_outputs();
+  }
+
+  void note_central() {
+    result_.central = central_.best_slope();
+    result_.step = central_.best_step();
   }
 
   // The best there is, or infinity where the quotients grow without end.
@@ -230,6 +240,33 @@ class Ladder {
     result_.jumps = std::isfinite(smooth) && std::abs(jump) > 1000 * (smooth + rounding);
   }
 
+  // A function may be nothing but rounding, of terms that cancel, and its values then say too little of it.
+  // Then it moves as far between small steps as between large ones, which counts where the rule says zero.
+  void find_noise() {
+    double largest = 0, at_small_steps = 0;
+    for (std::size_t k = 1; k < ups_.size(); ++k) {
+      const double moved = std::max(move(ups_[k - 1], ups_[k]), move(downs_[k - 1], downs_[k]));
+      largest = std::max(largest, moved);
+      if (3 * k > ups_.size()) at_small_steps = std::max(at_small_steps, moved);
+    }
+    const bool explained = largest <= 4 * epsilon * result_.magnitude;
+    if (explained || largest > 8 * at_small_steps) return;
+    result_.noise = largest;
+    if (std::abs(search_.analytic) <= result_.rounding_of_zero(search_.position)) {
+      central_.add_noise(largest);
+      note_central();
+    } else {
+      result_.noise = 0;
+    }
+  }
+
+  double move(const Sample& from, const Sample& to) const {
+    if (!from.finite || !to.finite) return 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < w_.size(); ++i) sum += w_[i] * (to.values[i] - from.values[i]);
+    return std::abs(sum);
+  }
+
   void differentiate_outputs() {
     const auto at = std::ranges::find_if(ups_, [&](const Sample& s) { return s.t <= 1.5 * result_.step; });
     if (at == ups_.end() || result_.step == 0) return;
@@ -256,7 +293,7 @@ class Ladder {
 }  // namespace
 
 double Differences::rounding_of_zero(double position) const {
-  return 1024 * epsilon * magnitude / std::max(1.0, std::abs(position));
+  return 1024 * std::max(epsilon * magnitude, noise) / std::max(1.0, std::abs(position));
 }
 
 Slope Differences::best() const {

@@ -35,6 +35,7 @@ struct Differences {
   double step = 0;       // that `central` was taken with
   double magnitude = 0;  // sum |w f|, the largest seen
   double terms = 0;      // sum |w df/dt|, about: what `central` is the sum of
+  double noise = 0;      // of w . f, where it is nothing but rounding, and more than its values explain
   std::int64_t evaluations = 0;
   // The derivative of every output by itself, at `step`: what hints are made from.
   std::vector<double> by_output = {};

@@ -183,6 +183,30 @@ TEST_CASE("gradcheck lets a rule have its rounding where the function is constan
   check_all_wrong(gradcheck(wrong, random({3}), {.compare_f32 = false, .expect_zero = {"x"}}), 3);
 }
 
+TEST_CASE("gradcheck sees that a function is nothing but rounding") {
+  // Its values, about 1e-16, do not say that they are what is left of 1 - 1.
+  const auto one_less_one = [](const Tensor& x) { return exp(x) * exp(-x) - 1; };
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const GradcheckReport report = gradcheck(one_less_one, random({1}, seed),
+                                             {.seed = seed, .compare_f32 = false, .expect_zero = {"x"}});
+    INFO(to_string(report));
+    CHECK(report.passed());
+  }
+  CHECK(gradcheck(one_less_one, random({3}), {.compare_f32 = false}).verdict() == "vacuous");
+  // No excuse for a rule that says more than rounding can.
+  const auto wrong = [&](const Tensor& x) {
+    return record("wrong", one_less_one(x).detach(), {x}, {},
+                  [](auto&, const Tensor& dy, auto&) -> Gradients { return {1e-11 * dy}; });
+  };
+  check_all_wrong(gradcheck(wrong, random({3}), {.compare_f32 = false}), 3);
+  // Nor for one that says zero where the function, as small, is smooth.
+  const auto small = [](const Tensor& x) {
+    return record("small", 1e-16 * x.detach(), {x}, {},
+                  [](auto&, const Tensor& dy, auto&) -> Gradients { return {0 * dy}; });
+  };
+  check_all_wrong(gradcheck(small, random({3}), {.compare_f32 = false, .expect_zero = {"x"}}), 3);
+}
+
 TEST_CASE("gradcheck does not take a rule for rounding that is not linear in its cotangent") {
   check_all_wrong(check_rule({3, 5}, [](auto x, auto dy) { return 2 * x * dy * abs(dy); }), 15);
   check_all_wrong(check_rule({3, 5}, [](auto x, auto dy) { return 2 * x * clamp(dy, -0.5, 0.5); }), 15);
