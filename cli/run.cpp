@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "fovea/error.h"
@@ -14,16 +17,23 @@
 namespace fovea::cli {
 namespace {
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
 std::int64_t number_of(const SafetensorsFile& file, const std::string& key,
                        const std::filesystem::path& path) {
   const auto entry = file.metadata.find(key);
-  std::int64_t number = 0;
-  if (entry == file.metadata.end() || !CLI::detail::lexical_cast(entry->second, number)) {
+  const auto number = entry == file.metadata.end() ? std::nullopt : whole_number(entry->second);
+  if (!number) {
     throw FileError(
         fmt::format("{}: no number \"{}\" is among its metadata: it is no checkpoint of fovea train",
                     path.string(), key));
   }
-  return number;
+  return *number;
 }
 
 Language language_of_task(const std::string& name) {
@@ -60,11 +70,11 @@ Language language_of_ids() {
     std::vector<std::int64_t> ids;
     std::istringstream words{std::string(text)};
     for (std::string word; words >> word;) {
-      std::int64_t id = 0;
-      if (!CLI::detail::lexical_cast(word, id)) {
+      const std::optional<std::int64_t> id = whole_number(word);
+      if (!id) {
         throw ValueError(fmt::format("\"{}\" is no id: the run has no tokenizer, so a prompt is ids", word));
       }
-      ids.push_back(id);
+      ids.push_back(*id);
     }
     return ids;
   };

@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

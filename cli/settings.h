@@ -1,7 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -9,6 +7,10 @@
 
 #include "fovea/autograd/parallel.h"
 #include "fovea/train/recipe.h"
+
+namespace CLI {
+class App;
+}
 
 namespace fovea::cli {
 
