@@ -25,6 +25,11 @@ function(fovea_precompile target)
     <fmt/format.h> ${ARGN})
 endfunction()
 
+# For what leaves the computing to the library: there more than -O1 takes time from the compiler and gives none.
+function(fovea_optimise_little target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # -march=native stays inside the library: its users compile with flags of their own.
 function(fovea_native target)
   if(FOVEA_NATIVE)
