@@ -107,6 +107,12 @@ class Ladder {
     return true;
   }
 
+  // A few roundings of the output, or its noise, which is a largest one as it is.
+  double rounding_of(std::size_t i, const Sample& from, const Sample& to) const {
+    return std::max(
+        {4 * epsilon * std::abs(from.values[i]), 4 * epsilon * std::abs(to.values[i]), noise_[i]});
+  }
+
   // An output that has not changed at any step yet is taken for independent, and its rounding for harmless.
   // One whose change became too small to see, as p - 1 has the rounding of 1, is uncertain by the last change
   // seen.
@@ -120,8 +126,7 @@ class Ladder {
       if (last_change_[i] == 0) continue;
       q.value += w_[i] * (b - a);
       q.terms += std::abs(w_[i] * (b - a));
-      // A few roundings of the output, or its noise, which is a largest one as it is.
-      double rounding = std::max({4 * epsilon * std::abs(a), 4 * epsilon * std::abs(b), noise_[i]});
+      double rounding = rounding_of(i, from, to);
       if (a == b && last_change_[i] <= too_small_to_see) rounding = std::max(rounding, last_change_[i]);
       q.rounding += std::abs(w_[i]) * rounding;
     }
@@ -240,17 +245,27 @@ class Ladder {
     result_.jumps = std::isfinite(smooth) && std::abs(jump) > 1000 * (smooth + rounding);
   }
 
-  // A function may be nothing but rounding, of terms that cancel, and its values then say too little of it.
-  // Then it moves as far between small steps as between large ones, which counts where the rule says zero.
+  // A function may be nothing but rounding, of terms that cancel, and neither its values nor the noise that
+  // was measured say how much. Then it moves as far between small steps as between large ones, which counts
+  // where the rule says zero.
   void find_noise() {
-    double largest = 0, at_small_steps = 0;
+    double largest = 0, at_small_steps = 0, known = 0;
+    const auto move = [&](const Sample& from, const Sample& to) {
+      if (!from.finite || !to.finite) return 0.0;
+      double sum = 0, rounding = 0;
+      for (std::size_t i = 0; i < w_.size(); ++i) {
+        sum += w_[i] * (to.values[i] - from.values[i]);
+        rounding += std::abs(w_[i]) * rounding_of(i, from, to);
+      }
+      known = std::max(known, rounding);
+      return std::abs(sum);
+    };
     for (std::size_t k = 1; k < ups_.size(); ++k) {
       const double moved = std::max(move(ups_[k - 1], ups_[k]), move(downs_[k - 1], downs_[k]));
       largest = std::max(largest, moved);
       if (3 * k > ups_.size()) at_small_steps = std::max(at_small_steps, moved);
     }
-    const bool explained = largest <= 4 * epsilon * result_.magnitude;
-    if (explained || largest > 8 * at_small_steps) return;
+    if (largest <= known || largest > 8 * at_small_steps) return;
     result_.noise = largest;
     if (std::abs(search_.analytic) <= result_.rounding_of_zero(search_.position)) {
       central_.add_noise(largest);
@@ -258,13 +273,6 @@ class Ladder {
     } else {
       result_.noise = 0;
     }
-  }
-
-  double move(const Sample& from, const Sample& to) const {
-    if (!from.finite || !to.finite) return 0;
-    double sum = 0;
-    for (std::size_t i = 0; i < w_.size(); ++i) sum += w_[i] * (to.values[i] - from.values[i]);
-    return std::abs(sum);
   }
 
   void differentiate_outputs() {
