@@ -17,8 +17,9 @@ function(fovea_target target)
     $<$<BOOL:${FOVEA_WERROR}>:-Werror>)
 endfunction()
 
-# Headers of others that many of the target's sources take in are read once, which is half of the work for a
-# small source. The preset `clang` goes without, and so sees a source that does not include what it uses.
+# Headers of others that many of the target's sources take in are read once: half of the work for a test, up to
+# a third for a source of the library. The preset `clang` goes without, and so sees a source that does not
+# include what it uses.
 function(fovea_precompile target)
   target_precompile_headers(${target} PRIVATE
     <algorithm> <cmath> <filesystem> <functional> <map> <memory> <optional> <set> <span> <string> <vector>

@@ -33,9 +33,9 @@
 ///
 /// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
 /// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon). Where f moves
-/// as far between the smallest steps as between the largest, by N, and its rounding explains less, as values
-/// (4 epsilon sum |w f|) or the first order tell it, f is nothing but rounding: r is at least
-/// 1024 N / max(1, |x|) then, and e <= 8 r.
+/// as far between the smallest steps as between the largest, and by more (N) than the rounding known of it,
+/// which is 4 epsilon sum |w f| or, at order 2, what the first order measured, it is nothing but rounding: r
+/// is at least 1024 N / max(1, |x|) then, and e <= 8 r.
 ///
 /// Where nothing but `inconclusive` was found, another draw of w decides, of at most three: one may leave so
 /// little of a derivative that rounding hides it.
