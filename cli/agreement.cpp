@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cli/terminal.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "fovea/inspect/heat_map.h"
-#include "fovea/train/agreement.h"
+#include "fovea/train/tasks/agreement/agreement.h"
 
 namespace fovea::cli {
 namespace {

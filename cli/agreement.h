@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fovea/autograd/rng.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/layers/one_head_model.h"
 
 namespace fovea::cli {

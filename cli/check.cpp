@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "autograd/cases.h"
+#include "cases/cases.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "fovea/error.h"
-#include "layers/cases.h"
+#include "fovea/autograd/base/error.h"
+#include "cases/layer_cases.h"
 
 namespace fovea::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "cli/terminal.h"
-#include "fovea/error.h"
-#include "fovea/train/byte_pair_tokenizer.h"
-#include "fovea/train/text_data.h"
-#include "fovea/train/tokenizer.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
+#include "fovea/train/data/text_data.h"
+#include "fovea/train/tokenizers/tokenizer.h"
 
 namespace fovea::cli {
 namespace {

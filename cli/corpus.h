@@ -5,9 +5,9 @@
 #include <string>
 
 #include "cli/settings.h"
-#include "fovea/train/safetensors.h"
-#include "fovea/train/task.h"
-#include "fovea/train/trainer.h"
+#include "fovea/train/io/safetensors.h"
+#include "fovea/train/tasks/task.h"
+#include "fovea/train/loop/trainer.h"
 
 namespace fovea::cli {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "fovea/error.h"
+#include "fovea/autograd/base/error.h"
 
 namespace {
 

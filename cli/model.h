@@ -2,13 +2,13 @@
 
 #include <variant>
 
-#include "fovea/autograd/dense.h"
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/tensor.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/gpt.h"
 #include "fovea/layers/one_head_model.h"
 #include "fovea/layers/visit.h"
-#include "fovea/train/recipe.h"
+#include "fovea/train/loop/recipe.h"
 
 namespace fovea::cli {
 

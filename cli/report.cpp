@@ -9,7 +9,7 @@
 
 #include "cli/agreement.h"
 #include "cli/terminal.h"
-#include "fovea/train/task.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "cli/model.h"
 #include "cli/settings.h"
-#include "fovea/train/evaluate.h"
+#include "fovea/train/loop/evaluate.h"
 
 namespace fovea::cli {
 

@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "fovea/error.h"
-#include "fovea/train/run_folder.h"
-#include "fovea/train/task.h"
-#include "fovea/train/tokenizer.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/tasks/task.h"
+#include "fovea/train/tokenizers/tokenizer.h"
 
 namespace fovea::cli {
 namespace {

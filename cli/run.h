@@ -10,7 +10,7 @@
 
 #include "cli/model.h"
 #include "cli/settings.h"
-#include "fovea/train/safetensors.h"
+#include "fovea/train/io/safetensors.h"
 
 namespace fovea::cli {
 

@@ -11,9 +11,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/run.h"
-#include "fovea/autograd/parallel.h"
-#include "fovea/error.h"
-#include "fovea/train/generate.h"
+#include "fovea/autograd/base/parallel.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/generate/generate.h"
 
 namespace fovea::cli {
 namespace {

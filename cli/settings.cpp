@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "cli/options.h"
-#include "fovea/error.h"
-#include "fovea/train/task.h"
-#include "fovea/train/text_data.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/tasks/task.h"
+#include "fovea/train/data/text_data.h"
 
 namespace fovea::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/autograd/parallel.h"
-#include "fovea/train/recipe.h"
+#include "fovea/autograd/base/parallel.h"
+#include "fovea/train/loop/recipe.h"
 
 namespace CLI {
 class App;

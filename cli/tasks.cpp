@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "fovea/train/task.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "fovea/inspect/heat_map.h"
-#include "train/terminal.h"
+#include "train/loop/terminal.h"
 
 namespace fovea::cli {
 

@@ -18,12 +18,12 @@
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
-#include "fovea/autograd/parallel.h"
-#include "fovea/error.h"
-#include "fovea/train/interrupt.h"
-#include "fovea/train/progress.h"
-#include "fovea/train/run_folder.h"
-#include "fovea/train/trainer.h"
+#include "fovea/autograd/base/parallel.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/loop/interrupt.h"
+#include "fovea/train/loop/progress.h"
+#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/loop/trainer.h"
 
 namespace fovea::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/train/schedule.h"
+#include "fovea/train/optimizers/schedule.h"
 
 using namespace fovea;
 

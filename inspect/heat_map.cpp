@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 
 namespace fovea {
 namespace {

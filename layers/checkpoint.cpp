@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "autograd/fail.h"
-#include "autograd/node.h"
-#include "fovea/autograd/training.h"
+#include "autograd/base/fail.h"
+#include "autograd/graph/node.h"
+#include "fovea/autograd/graph/modes.h"
 #include "fovea/layers/tap.h"
 
 namespace fovea::detail {

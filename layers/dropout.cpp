@@ -1,6 +1,6 @@
 #include "fovea/layers/dropout.h"
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

@@ -1,6 +1,6 @@
 #include "fovea/layers/gpt.h"
 
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/layers/checkpoint.h"
 #include "layers/model.h"
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/rng.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

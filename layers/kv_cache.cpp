@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "autograd/tensor_impl.h"
+#include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
 #include "layers/init.h"
 

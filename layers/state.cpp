@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/layers/name_matches.h"
 
 namespace fovea {

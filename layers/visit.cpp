@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "autograd/fail.h"
-#include "autograd/node.h"
-#include "autograd/tensor_impl.h"
+#include "autograd/base/fail.h"
+#include "autograd/graph/node.h"
+#include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "autograd/kernels/attention.h"
-#include "autograd/kernels/product.h"
+#include "autograd/kernels/gemm_kernel.h"
 #include "autograd/kernels/rows.h"
 #include "autograd/kernels/vector_math.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "autograd/kernels/parallel.h"
+#include "autograd/base/parallel.h"
 #include "autograd/kernels/strided.h"
 
 namespace fovea::kernels {

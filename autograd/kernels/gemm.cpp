@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "autograd/kernels/parallel.h"
-#include "autograd/kernels/product.h"
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/gemm_kernel.h"
 
 namespace fovea::kernels {
 namespace {

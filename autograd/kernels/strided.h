@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "fovea/autograd/shape.h"
+#include "fovea/autograd/base/shape.h"
 
 // Walking over strided arrays. Nothing here knows what a Tensor is.
 namespace fovea::kernels {

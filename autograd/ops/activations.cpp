@@ -4,8 +4,8 @@
 
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/composed.h"
-#include "fovea/autograd/graph.h"
+#include "autograd/ops/reference.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "autograd/cotangents.h"
+#include "autograd/graph/accumulate.h"
 #include "autograd/kernels/lanes.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

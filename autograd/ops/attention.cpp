@@ -6,8 +6,8 @@
 
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/kernel_runs.h"
-#include "fovea/autograd/training.h"
+#include "autograd/graph/kernel_runs.h"
+#include "fovea/autograd/graph/modes.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "autograd/kernels/attention.h"
-#include "fovea/autograd/attention.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/ops/attention.h"
+#include "fovea/autograd/graph/graph.h"
 
 // What the fused op and the one made of ops share.
 namespace fovea::detail {

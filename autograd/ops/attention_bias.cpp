@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 #include "autograd/ops/attention.h"
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/composed.h"
+#include "autograd/ops/reference.h"
 #include "fovea/autograd/ops.h"
 
 // Attention made of ops: its map, its steps, the oracle of the fused kernel, and the gradient that can be

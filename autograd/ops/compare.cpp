@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

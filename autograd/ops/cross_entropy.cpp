@@ -6,8 +6,8 @@
 
 #include "autograd/ops/ids.h"
 #include "autograd/ops/rows.h"
-#include "fovea/autograd/composed.h"
-#include "fovea/autograd/graph.h"
+#include "autograd/ops/reference.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

@@ -2,8 +2,8 @@
 
 #include "autograd/kernels/dropout.h"
 #include "autograd/ops/rows.h"
-#include "fovea/autograd/graph.h"
-#include "fovea/autograd/training.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/tensor.h"
+#include "fovea/autograd/tensor/tensor.h"
 
 namespace fovea::detail {
 

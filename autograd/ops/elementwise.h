@@ -1,8 +1,8 @@
 #pragma once
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "autograd/kernels/elementwise.h"
-#include "autograd/tensor_impl.h"
+#include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
 
 // What elementwise ops share: from tensors to loops over their elements.

@@ -3,7 +3,7 @@
 
 #include "autograd/ops/ids.h"
 #include "autograd/ops/rows.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "autograd/fail.h"
-#include "fovea/autograd/dense.h"
+#include "autograd/base/fail.h"
+#include "fovea/autograd/tensor/nd_array.h"
 
 namespace fovea::detail {
 

@@ -1,6 +1,6 @@
 #include "autograd/ops/norm.h"
-#include "fovea/autograd/composed.h"
-#include "fovea/autograd/graph.h"
+#include "autograd/ops/reference.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

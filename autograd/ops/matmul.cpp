@@ -1,11 +1,11 @@
 #include <vector>
 
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "autograd/kernels/gemm.h"
 #include "autograd/kernels/strided.h"
 #include "autograd/ops/elementwise.h"
-#include "autograd/tensor_impl.h"
-#include "fovea/autograd/graph.h"
+#include "autograd/tensor/tensor_impl.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

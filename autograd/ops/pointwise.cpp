@@ -3,7 +3,7 @@
 
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 

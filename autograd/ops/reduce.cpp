@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "autograd/ops/rows.h"
-#include "fovea/autograd/composed.h"
-#include "fovea/autograd/graph.h"
+#include "autograd/ops/reference.h"
+#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 namespace {

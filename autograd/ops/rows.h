@@ -2,7 +2,7 @@
 
 #include "autograd/kernels/rows.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/kernel_runs.h"
+#include "autograd/graph/kernel_runs.h"
 
 // What ops on rows share: from tensors to rows in memory.
 namespace fovea::detail {

@@ -1,4 +1,4 @@
-#include "autograd/fail.h"
+#include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {

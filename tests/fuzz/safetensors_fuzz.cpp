@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "fovea/error.h"
-#include "fovea/train/safetensors.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/io/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span bytes(data, size);

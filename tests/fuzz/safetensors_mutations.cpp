@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/autograd/memory.h"
-#include "fovea/error.h"
-#include "fovea/train/safetensors.h"
+#include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/train/io/safetensors.h"
 #include "tests/fuzz/largest_block.h"
 #include "tests/fuzz/safetensors_mutator.h"
 #include "tests/support/folder.h"

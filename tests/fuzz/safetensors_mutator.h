@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "fovea/autograd/rng.h"
+#include "fovea/autograd/base/rng.h"
 
 namespace fovea {
 

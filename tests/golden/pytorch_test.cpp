@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "fovea/layers/encoder.h"
 #include "fovea/layers/gpt.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/error.h"
+#include "fovea/autograd/base/error.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

@@ -3,14 +3,14 @@
 #include <limits>
 #include <optional>
 
-#include "autograd/cases.h"
-#include "fovea/autograd/graph.h"
-#include "fovea/autograd/memory.h"
+#include "cases/cases.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/base/memory.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/training.h"
+#include "fovea/autograd/graph/modes.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/feed_forward.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/layer_norm.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/self_attention.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/training.h"
-#include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
 namespace fovea {

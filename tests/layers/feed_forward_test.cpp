@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "fovea/autograd/ops.h"
-#include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
 namespace fovea {

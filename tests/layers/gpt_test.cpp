@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph.h"
-#include "fovea/autograd/memory.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/base/memory.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/training.h"
-#include "fovea/error.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/layers/state.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"

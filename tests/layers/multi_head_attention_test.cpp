@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph.h"
-#include "fovea/autograd/kernel_runs.h"
-#include "fovea/autograd/training.h"
-#include "fovea/error.h"
+#include "fovea/autograd/graph/graph.h"
+#include "autograd/graph/kernel_runs.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/layers/checkpoint.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"

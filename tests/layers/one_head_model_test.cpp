@@ -1,8 +1,8 @@
 #include "fovea/layers/one_head_model.h"
 
 #include "fovea/autograd/ops.h"
-#include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
 namespace fovea {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "fovea/autograd/rng.h"
-#include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
 namespace fovea {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "fovea/error.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 

@@ -3,7 +3,7 @@
 #include "fovea/autograd/ops.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/embedding.h"
-#include "fovea/layers/gradcheck.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/state.h"
 #include "tests/support/catch.h"

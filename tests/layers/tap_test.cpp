@@ -2,9 +2,9 @@
 
 #include <thread>
 
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/error.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/layers/checkpoint.h"
 #include "fovea/layers/feed_forward.h"
 #include "fovea/layers/sequential.h"

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/training.h"
-#include "fovea/error.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "fovea/autograd/tensor.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "tests/support/catch.h"
 
 namespace fovea {

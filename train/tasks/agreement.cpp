@@ -1,8 +1,8 @@
-#include "fovea/train/agreement.h"
+#include "fovea/train/tasks/agreement/agreement.h"
 
-#include "autograd/fail.h"
-#include "fovea/train/hold_out.h"
-#include "fovea/train/task.h"
+#include "autograd/base/fail.h"
+#include "fovea/train/data/hold_out.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::tasks {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "fovea/train/answer_task.h"
+#include "fovea/train/tasks/answer_task.h"
 
 namespace fovea::tasks {
 namespace {

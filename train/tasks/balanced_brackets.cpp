@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fovea/train/answer_task.h"
+#include "fovea/train/tasks/answer_task.h"
 
 namespace fovea::tasks {
 namespace {

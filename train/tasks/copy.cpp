@@ -1,5 +1,5 @@
-#include "fovea/train/answer_task.h"
-#include "train/number_words.h"
+#include "fovea/train/tasks/answer_task.h"
+#include "train/tasks/number_words.h"
 
 namespace fovea::tasks {
 namespace {

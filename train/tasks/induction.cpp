@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "fovea/autograd/ops.h"
-#include "train/number_words.h"
-#include "train/sequences.h"
+#include "train/tasks/number_words.h"
+#include "train/tasks/sequences.h"
 
 namespace fovea::tasks {
 namespace {

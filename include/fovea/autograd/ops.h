@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "fovea/autograd/attention.h"
-#include "fovea/autograd/dense.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/ops/attention.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 
 /// Differentiable ops, to any order. Each computes a new tensor, or a view, and leaves its inputs alone.
 ///

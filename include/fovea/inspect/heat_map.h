@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 

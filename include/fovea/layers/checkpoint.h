@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

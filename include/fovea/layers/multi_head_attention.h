@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "fovea/autograd/attention.h"
-#include "fovea/autograd/mask.h"
+#include "fovea/autograd/ops/attention.h"
+#include "fovea/autograd/tensor/mask.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/kv_cache.h"
 #include "fovea/layers/relative_bias.h"
 #include "fovea/layers/rms_norm.h"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "fovea/export.h"
+#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/attention.h"
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/ops/attention.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 /// Positions as a bias of attention's scores by distance: `attention(q, k, v, {.relative = bias(Tq, Tk)})`.

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/mask.h"
+#include "fovea/autograd/tensor/mask.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "fovea/autograd/tensor.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 /// A window on what layers compute. A layer marks a value in its forward pass,

@@ -4,10 +4,10 @@
 #include <optional>
 #include <variant>
 
-#include "fovea/autograd/mask.h"
-#include "fovea/autograd/rng.h"
-#include "fovea/autograd/tensor.h"
-#include "fovea/export.h"
+#include "fovea/autograd/tensor/mask.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/feed_forward.h"

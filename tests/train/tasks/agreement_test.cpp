@@ -1,10 +1,10 @@
-#include "fovea/train/agreement.h"
+#include "fovea/train/tasks/agreement/agreement.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "fovea/autograd/ops.h"
-#include "fovea/train/task.h"
+#include "fovea/train/tasks/task.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

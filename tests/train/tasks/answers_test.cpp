@@ -4,7 +4,7 @@
 #include <set>
 
 #include "fovea/autograd/ops.h"
-#include "fovea/train/task.h"
+#include "fovea/train/tasks/task.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "fovea/autograd/ops.h"
-#include "fovea/train/task.h"
+#include "fovea/train/tasks/task.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

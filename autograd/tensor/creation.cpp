@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "autograd/base/fail.h"
+#include "autograd/tensor/tensor_impl.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/tensor.h"
+
+namespace fovea {
+namespace {
+
+// A tensor whose elements are value(0), value(1), ... in row-major order.
+template <class F>
+Tensor generate(const Shape& shape, Dtype dtype, F value) {
+  Tensor x = empty(shape, dtype);
+  dispatch(dtype, [&]<class T>() {
+    T* data = detail::fresh_data<T>(x);
+    const std::int64_t n = x.numel();
+    for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<T>(value(i));
+  });
+  return x;
+}
+
+}  // namespace
+
+Tensor empty(const Shape& shape, Dtype dtype) {
+  for (const std::int64_t size : shape) {
+    if (size < 0) fail<ShapeError>("[empty] shape {} has a negative size", to_string(shape));
+  }
+  detail::Ref<detail::TensorImpl> impl(new detail::TensorImpl);
+  impl->dtype = dtype;
+  impl->buffer = detail::Buffer::allocate(static_cast<std::size_t>(numel(shape)) * size_of(dtype));
+  impl->shape = shape;
+  impl->strides = contiguous_strides(shape);
+  return Tensor(std::move(impl));
+}
+
+Tensor full(const Shape& shape, double value, Dtype dtype) {
+  Tensor x = empty(shape, dtype);
+  dispatch(dtype,
+           [&]<class T>() { std::fill_n(detail::fresh_data<T>(x), x.numel(), static_cast<T>(value)); });
+  return x;
+}
+
+Tensor zeros(const Shape& shape, Dtype dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, Dtype dtype) { return full(shape, 1, dtype); }
+Tensor scalar(double value, Dtype dtype) { return full({}, value, dtype); }
+
+Tensor from_values(std::span<const double> values, const Shape& shape, Dtype dtype) {
+  if (static_cast<std::int64_t>(values.size()) != numel(shape)) {
+    fail<ShapeError>("[from_values] {} values for shape {}, which holds {}", values.size(), to_string(shape),
+                     numel(shape));
+  }
+  return generate(shape, dtype, [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; });
+}
+
+Tensor tensor(std::initializer_list<double> values, Dtype dtype) {
+  return from_values({values.begin(), values.size()}, {static_cast<std::int64_t>(values.size())}, dtype);
+}
+
+Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Dtype dtype) {
+  std::vector<double> values;
+  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  for (const auto& row : rows) {
+    if (row.size() != columns) {
+      fail<ShapeError>("[tensor] rows of {} and {} elements: all must have the same", columns, row.size());
+    }
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return from_values(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+                     dtype);
+}
+
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices,
+              Dtype dtype) {
+  std::vector<double> values;
+  Shape inner;
+  for (const auto& matrix : matrices) {
+    const Tensor part = tensor(matrix, f64);
+    if (!inner.empty() && part.shape() != inner) {
+      fail<ShapeError>("[tensor] matrices of shape {} and {}: all must have the same", to_string(inner),
+                       to_string(part.shape()));
+    }
+    inner = part.shape();
+    const std::vector<double> elements = part.to_vector();
+    values.insert(values.end(), elements.begin(), elements.end());
+  }
+  Shape shape{static_cast<std::int64_t>(matrices.size())};
+  for (const std::int64_t size : inner) shape.push_back(size);
+  return from_values(values, shape, dtype);
+}
+
+Tensor arange(std::int64_t n, Dtype dtype) {
+  return generate({n}, dtype, [](std::int64_t i) { return static_cast<double>(i); });
+}
+
+Tensor eye(std::int64_t n, Dtype dtype) {
+  return generate({n, n}, dtype, [n](std::int64_t i) { return i / n == i % n ? 1.0 : 0.0; });
+}
+
+Tensor randn(const Shape& shape, Rng& rng, Dtype dtype) {
+  return generate(shape, dtype, [&](std::int64_t) { return rng.normal(); });
+}
+
+Tensor uniform(const Shape& shape, Rng& rng, double low, double high, Dtype dtype) {
+  if (!(low <= high)) fail<ValueError>("[uniform] the bounds [{}, {}) are not in order", low, high);
+  // Rounding to f32 may reach `high`, which is not in the range.
+  const double largest = dispatch(
+      dtype, [&]<class T>() -> double { return std::nextafter(static_cast<T>(high), static_cast<T>(low)); });
+  return generate(shape, dtype,
+                  [&](std::int64_t) { return std::min(low + (high - low) * rng.uniform(), largest); });
+}
+
+}  // namespace fovea

@@ -1,0 +1,151 @@
+#include "fovea/autograd/tensor/nd_array.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "autograd/base/fail.h"
+#include "autograd/kernels/strided.h"
+#include "autograd/tensor/tensor_impl.h"
+
+namespace fovea {
+namespace {
+
+// Rows of an initializer list, one after the other. Throws: ShapeError if they differ in length.
+template <class T, class Row>
+std::vector<T> join_rows(const char* name, std::initializer_list<std::initializer_list<Row>> rows) {
+  std::vector<T> values;
+  for (const auto& row : rows) {
+    if (row.size() != rows.begin()->size()) {
+      fail<ShapeError>("[{}] rows of {} and {} elements: all must have the same", name, rows.begin()->size(),
+                       row.size());
+    }
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return values;
+}
+
+template <class Row>
+Shape shape_of(std::initializer_list<std::initializer_list<Row>> rows) {
+  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  return {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)};
+}
+
+template <class F>
+Bool combine(const char* name, const Bool& a, const Bool& b, F f) {
+  const Shape shape = broadcast_shapes(name, a.shape(), b.shape());
+  const Strides of_a = kernels::broadcast_strides(a.shape(), contiguous_strides(a.shape()), shape);
+  const Strides of_b = kernels::broadcast_strides(b.shape(), contiguous_strides(b.shape()), shape);
+  const kernels::Loops<2> loops(shape, {&of_a, &of_b});
+  return Bool(shape, [&](std::uint8_t* out) {
+    loops.for_each_piece(0, loops.size(), [&](const auto& offsets, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        *out++ = f(a[offsets[0] + i * loops.step[0]], b[offsets[1] + i * loops.step[1]]);
+      }
+    });
+  });
+}
+
+template <class T>
+std::string print(const Dense<T>& x, std::int64_t begin, std::size_t axis) {
+  if (axis == x.rank()) return fmt::format("{}", x[begin]);
+  const std::int64_t below = numel(Shape(x.shape().begin() + axis + 1, x.shape().end()));
+  std::vector<std::string> parts;
+  for (std::int64_t i = 0; i < x.shape()[axis]; ++i) parts.push_back(print(x, begin + i * below, axis + 1));
+  const std::string separator = axis + 1 == x.rank() ? ", " : ",\n" + std::string(axis + 1, ' ');
+  return fmt::format("[{}]", fmt::join(parts, separator));
+}
+
+}  // namespace
+
+template <class T>
+Dense<T>::Dense(const Shape& shape)
+    : shape_(shape),
+      buffer_(detail::Buffer::allocate(static_cast<std::size_t>(fovea::numel(shape)) * sizeof(T))) {}
+
+template <class T>
+Dense<T>::Dense(const Shape& shape, std::span<const T> values) : Dense(shape) {
+  if (static_cast<std::int64_t>(values.size()) != numel()) {
+    fail<ShapeError>("[dense] {} values for shape {}, which holds {}", values.size(), to_string(shape),
+                     numel());
+  }
+  std::ranges::copy(values, writable());
+}
+
+template <class T>
+std::int64_t Dense<T>::size(std::int64_t axis) const {
+  return shape_[static_cast<std::size_t>(normalize_axis("size", axis, rank()))];
+}
+
+template <class T>
+const T* Dense<T>::data() const {
+  return buffer_ ? reinterpret_cast<const T*>(buffer_->data()) : nullptr;
+}
+
+template <class T>
+T* Dense<T>::writable() {
+  return reinterpret_cast<T*>(buffer_->data());
+}
+
+template <class T>
+Dense<T> Dense<T>::reshaped(const Shape& shape) const {
+  if (fovea::numel(shape) != numel()) {
+    fail<ShapeError>("[reshape] {} elements of shape {} do not fit shape {}", numel(), to_string(shape_),
+                     to_string(shape));
+  }
+  Dense result = *this;
+  result.shape_ = shape;
+  return result;
+}
+
+template class Dense<std::int64_t>;
+template class Dense<std::uint8_t>;
+
+Indices::Indices(std::initializer_list<std::int64_t> values)
+    : Dense({static_cast<std::int64_t>(values.size())}, std::span(values.begin(), values.size())) {}
+Indices::Indices(std::initializer_list<std::initializer_list<std::int64_t>> rows)
+    : Dense(shape_of(rows), std::span<const std::int64_t>(join_rows<std::int64_t>("indices", rows))) {}
+
+Bool::Bool(std::initializer_list<bool> values)
+    : Dense({static_cast<std::int64_t>(values.size())},
+            [&](std::uint8_t* out) { std::copy(values.begin(), values.end(), out); }) {}
+Bool::Bool(std::initializer_list<std::initializer_list<bool>> rows)
+    : Dense(shape_of(rows), std::span<const std::uint8_t>(join_rows<std::uint8_t>("bool", rows))) {}
+
+Bool operator&(const Bool& a, const Bool& b) {
+  return combine("&", a, b, [](std::uint8_t u, std::uint8_t v) -> std::uint8_t { return u & v; });
+}
+Bool operator|(const Bool& a, const Bool& b) {
+  return combine("|", a, b, [](std::uint8_t u, std::uint8_t v) -> std::uint8_t { return u | v; });
+}
+Bool operator!(const Bool& a) {
+  return Bool(a.shape(), [&](std::uint8_t* out) {
+    for (const std::uint8_t value : a.values()) *out++ = !value;
+  });
+}
+
+Bool any(const Bool& a, std::int64_t axis) {
+  const auto at = static_cast<std::size_t>(normalize_axis("any", axis, a.rank()));
+  Shape shape = a.shape();
+  shape[at] = 1;
+  const std::int64_t along = a.shape()[at];
+  const std::int64_t inner = numel(Shape(a.shape().begin() + at + 1, a.shape().end()));
+  return Bool(shape, [&](std::uint8_t* out) {
+    const std::int64_t n = numel(shape);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t first = i / inner * along * inner + i % inner;
+      out[i] = 0;
+      for (std::int64_t k = 0; k < along; ++k) out[i] |= a[first + k * inner];
+    }
+  });
+}
+bool any(const Bool& a) {
+  return std::ranges::any_of(a.values(), [](std::uint8_t value) { return value != 0; });
+}
+bool all(const Bool& a) {
+  return std::ranges::all_of(a.values(), [](std::uint8_t value) { return value != 0; });
+}
+
+std::string to_string(const Indices& x) { return print(x, 0, 0); }
+std::string to_string(const Bool& x) { return print(x, 0, 0); }
+
+}  // namespace fovea

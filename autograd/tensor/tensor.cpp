@@ -1,0 +1,215 @@
+#include "fovea/autograd/tensor/tensor.h"
+
+#include <new>
+
+#include "autograd/base/fail.h"
+#include "autograd/kernels/strided.h"
+#include "autograd/graph/node.h"
+#include "autograd/tensor/tensor_impl.h"
+
+namespace fovea {
+namespace detail {
+
+Ref<Buffer> Buffer::allocate(std::size_t bytes) {
+  auto* buffer = ::new (pool::allocate(sizeof(Buffer) + bytes)) Buffer;
+  buffer->bytes = bytes;
+  return Ref<Buffer>(buffer);
+}
+
+void retain(Buffer* buffer) noexcept { buffer->references.fetch_add(1, std::memory_order_relaxed); }
+void release(Buffer* buffer) noexcept {
+  if (buffer->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const std::size_t bytes = buffer->bytes;
+  buffer->~Buffer();
+  pool::deallocate(buffer, sizeof(Buffer) + bytes);
+}
+
+void retain(GradientSlot* slot) noexcept { slot->references.fetch_add(1, std::memory_order_relaxed); }
+void release(GradientSlot* slot) noexcept {
+  if (slot->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete slot;
+}
+
+void retain(TensorImpl* impl) noexcept { impl->references.fetch_add(1, std::memory_order_relaxed); }
+void release(TensorImpl* impl) noexcept {
+  if (impl->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete impl;
+}
+
+TensorImpl::~TensorImpl() {
+  if (!slot) return;
+  Tensor dropped;  // destroyed outside the lock
+  std::lock_guard lock(slot->mutex);
+  slot->dropped = true;
+  std::swap(dropped, slot->gradient);
+}
+
+TensorImpl& impl_of(const Tensor& x) {
+  if (!x.defined()) throw Error("[tensor] an empty Tensor was used: it has no value yet");
+  return *x.impl();
+}
+
+Tensor view_of(const Tensor& x, Shape shape, Strides strides, std::int64_t offset) {
+  const TensorImpl& base = impl_of(x);
+  Ref<TensorImpl> view(new TensorImpl);
+  view->dtype = base.dtype;
+  view->buffer = base.buffer;
+  view->offset = offset;
+  view->shape = std::move(shape);
+  view->strides = std::move(strides);
+  return Tensor(std::move(view));
+}
+
+namespace {
+
+template <class T>
+const T* typed_data(const Tensor& x) {
+  const TensorImpl& impl = impl_of(x);
+  if (impl.dtype != dtype_of<T>) {
+    fail<DtypeError>("[data] the tensor {} holds {}, read as {}", to_string(impl.shape), name_of(impl.dtype),
+                     name_of(dtype_of<T>));
+  }
+  return reinterpret_cast<const T*>(impl.buffer->data()) + impl.offset;
+}
+
+template <class T>
+T* writable_data(const Tensor& x) {
+  const T* data = typed_data<T>(x);
+  const TensorImpl& impl = *x.impl();
+  if (impl.node && !impl.node->is_leaf()) {
+    fail<GraphError>(
+        "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
+        to_string(impl.shape), impl.node->name);
+  }
+  impl.buffer->version.fetch_add(1, std::memory_order_relaxed);
+  return const_cast<T*>(data);
+}
+
+// The element that `position`, offset by strides, points to.
+double element(const TensorImpl& impl, std::int64_t offset) {
+  return dispatch(impl.dtype, [&]<class T>() {
+    return static_cast<double>(reinterpret_cast<const T*>(impl.buffer->data())[impl.offset + offset]);
+  });
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::impl_of;
+
+const Shape& Tensor::shape() const { return impl_of(*this).shape; }
+const Strides& Tensor::strides() const { return impl_of(*this).strides; }
+Dtype Tensor::dtype() const { return impl_of(*this).dtype; }
+std::int64_t Tensor::numel() const { return fovea::numel(shape()); }
+std::int64_t Tensor::size(std::int64_t axis) const {
+  return shape()[static_cast<std::size_t>(normalize_axis("size", axis, rank()))];
+}
+bool Tensor::is_contiguous() const { return kernels::is_contiguous(shape(), strides()); }
+
+template <>
+const float* Tensor::data<float>() const {
+  return detail::typed_data<float>(*this);
+}
+template <>
+const double* Tensor::data<double>() const {
+  return detail::typed_data<double>(*this);
+}
+template <>
+float* Tensor::mutable_data<float>() {
+  return detail::writable_data<float>(*this);
+}
+template <>
+double* Tensor::mutable_data<double>() {
+  return detail::writable_data<double>(*this);
+}
+
+double Tensor::item() const {
+  if (numel() != 1) {
+    fail<ShapeError>("[item] one element asked of a tensor of shape {}: use at({{...}})", to_string(shape()));
+  }
+  return detail::element(*impl_, 0);
+}
+
+double Tensor::at(std::initializer_list<std::int64_t> position) const {
+  const Shape asked(position);
+  bool inside = asked.size() == rank();
+  std::int64_t offset = 0;
+  for (std::size_t axis = 0; inside && axis < rank(); ++axis) {
+    inside = asked[axis] >= 0 && asked[axis] < shape()[axis];
+    offset += asked[axis] * strides()[axis];
+  }
+  if (!inside) {
+    fail<IndexError>("[at] position {} is not inside shape {}", to_string(asked), to_string(shape()));
+  }
+  return detail::element(*impl_, offset);
+}
+
+std::vector<double> Tensor::to_vector() const {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(numel()));
+  kernels::for_each_offset(shape(), strides(),
+                           [&](std::int64_t offset) { values.push_back(detail::element(*impl_, offset)); });
+  return values;
+}
+
+Tensor Tensor::detach() const {
+  const detail::TensorImpl& impl = impl_of(*this);
+  return detail::view_of(*this, impl.shape, impl.strides, impl.offset);
+}
+
+bool Tensor::is_leaf() const {
+  const detail::TensorImpl& impl = impl_of(*this);
+  return !impl.node || impl.node->is_leaf();
+}
+
+bool Tensor::requires_grad() const { return static_cast<bool>(impl_of(*this).node); }
+
+Tensor& Tensor::set_requires_grad(bool on) {
+  detail::TensorImpl& impl = impl_of(*this);
+  if (!is_leaf()) {
+    fail<GraphError>("[set_requires_grad] the tensor {} was computed by '{}' and recorded: detach it first",
+                     to_string(impl.shape), impl.node->name);
+  }
+  if (on && !impl.node) {
+    impl.slot = detail::Ref<detail::GradientSlot>(new detail::GradientSlot);
+    impl.node = detail::make_leaf(impl);
+  } else if (!on) {
+    set_grad({});
+    impl.node = {};
+    impl.slot = {};
+  }
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  const detail::TensorImpl& impl = impl_of(*this);
+  if (!is_leaf()) {
+    fail<GraphError>(
+        "[grad] only leaves keep a gradient, and this tensor {} was computed by '{}': use "
+        "grad(outputs, inputs)",
+        to_string(impl.shape), impl.node->name);
+  }
+  if (!impl.slot) return {};
+  std::lock_guard lock(impl.slot->mutex);
+  return impl.slot->gradient;
+}
+
+void Tensor::set_grad(Tensor gradient) const {
+  const detail::TensorImpl& impl = impl_of(*this);
+  if (!impl.slot) {
+    if (!gradient.defined()) return;
+    fail<GraphError>(
+        "[set_grad] the tensor {} is not a leaf that requires a gradient: call set_requires_grad first",
+        to_string(impl.shape));
+  }
+  if (gradient.defined() && (gradient.shape() != impl.shape || gradient.dtype() != impl.dtype)) {
+    fail<ShapeError>("[set_grad] a gradient {} {} for a tensor {} {}", name_of(gradient.dtype()),
+                     to_string(gradient.shape()), name_of(impl.dtype), to_string(impl.shape));
+  }
+  std::lock_guard lock(impl.slot->mutex);
+  std::swap(impl.slot->gradient, gradient);
+}
+
+std::uint64_t Tensor::version() const {
+  return impl_of(*this).buffer->version.load(std::memory_order_relaxed);
+}
+
+}  // namespace fovea

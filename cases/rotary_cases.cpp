@@ -1,0 +1,89 @@
+#include <complex>
+#include <vector>
+
+#include "cases/cases.h"
+
+namespace fovea {
+namespace {
+
+// Each pair as a complex number, multiplied by exp(i angle).
+Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
+  const std::int64_t length = x.size(-2), d = x.size(-1), r = options.dimensions.value_or(d);
+  std::vector<double> values = x.to_vector();
+  for (std::int64_t row = 0; row < x.numel() / d; ++row) {
+    const double position = static_cast<double>(options.offset + row % length);
+    for (std::int64_t i = 0; i < r / 2; ++i) {
+      const bool halves = options.pairing == Pairing::halves;
+      double& a = values[static_cast<std::size_t>(row * d + (halves ? i : 2 * i))];
+      double& b = values[static_cast<std::size_t>(row * d + (halves ? i + r / 2 : 2 * i + 1))];
+      const double rate = std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r));
+      const std::complex<double> turned = std::complex(a, b) * std::polar(1.0, position * rate);
+      a = turned.real();
+      b = turned.imag();
+    }
+  }
+  return from_values(values, x.shape(), f64);
+}
+
+void add_row(Cases& cases, const std::string& name, const Shape& shape, const RotaryOptions& options) {
+  cases.add("rotary" + name, [&](Case& c) {
+    c.input("x", shape);
+    c.fixed_sizes = {shape.back()};
+    c.value = [=](const Inputs& in) { return rotary(in["x"], options); };
+    c.oracle = [=](const Inputs& in) { return turn_by_complex_numbers(in["x"], options); };
+    c.refuses<ShapeError>("an odd head", "[rotary] 5 channels", [](const Inputs&) {
+      return rotary(zeros({3, 5}));
+    });
+    c.refuses<ShapeError>("more channels than there are", "[rotary] 8 channels", [](const Inputs&) {
+      return rotary(zeros({3, 6}), {.dimensions = 8});
+    });
+    c.refuses<ShapeError>("a vector", "[rotary]", [](const Inputs&) { return rotary(zeros({6})); });
+    c.refuses<ValueError>("a base of 0", "[rotary] the base", [](const Inputs&) {
+      return rotary(zeros({3, 6}), {.base = 0});
+    });
+  });
+}
+
+// The reordering by places: channel 2i of an adjacent head is channel i of one in halves, 2i + 1 is i + R/2.
+Tensor reorder_by_places(const Tensor& W, std::int64_t heads, Pairing from, std::int64_t r) {
+  const std::int64_t width = W.size(-1), d = width / heads;
+  const std::vector<double> in = W.to_vector();
+  std::vector<double> out = in;
+  for (std::int64_t head = 0; head < static_cast<std::int64_t>(in.size()) / d; ++head) {
+    for (std::int64_t i = 0; i < r; ++i) {
+      const auto halves = static_cast<std::size_t>(head * d + i / 2 + i % 2 * (r / 2));
+      const auto adjacent = static_cast<std::size_t>(head * d + i);
+      if (from == Pairing::halves) out[adjacent] = in[halves];
+      if (from == Pairing::adjacent) out[halves] = in[adjacent];
+    }
+  }
+  return from_values(out, W.shape(), f64);
+}
+
+}  // namespace
+
+void add_rotary_cases(Cases& cases) {
+  for (const Pairing pairing : {Pairing::halves, Pairing::adjacent}) {
+    const std::string suffix = pairing == Pairing::halves ? ", halves" : ", adjacent";
+    add_row(cases, suffix, {2, 3, 5, 6}, {.pairing = pairing});
+    add_row(cases, suffix + ", base 10 from position 7", {3, 6},
+            {.pairing = pairing, .base = 10, .offset = 7});
+    add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 4});
+    add_row(cases, suffix + ", no channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 0});
+
+    cases.add("convert_pairing, from" + suffix.substr(1), [=](Case& c) {
+      constexpr std::int64_t heads = 2;
+      const Pairing to = pairing == Pairing::halves ? Pairing::adjacent : Pairing::halves;
+      c.input("W", {3, 14});
+      c.fixed_sizes = {14};
+      c.value = [=](const Inputs& in) { return convert_pairing(in["W"], heads, pairing, to, 6); };
+      c.oracle = [=](const Inputs& in) { return reorder_by_places(in["W"], heads, pairing, 6); };
+      c.refuses<ShapeError>("heads that do not divide", "[convert_pairing] the last axis",
+                            [=](const Inputs& in) { return convert_pairing(in["W"], 3, pairing, to); });
+      c.refuses<ShapeError>("odd heads", "[convert_pairing] 7 channels",
+                            [=](const Inputs& in) { return convert_pairing(in["W"], 2, pairing, to); });
+    });
+  }
+}
+
+}  // namespace fovea

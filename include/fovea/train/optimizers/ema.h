@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "fovea/autograd/tensor/named_tensor.h"
+#include "fovea/autograd/base/export.h"
+#include "fovea/layers/visit.h"
+
+namespace fovea {
+
+/// An exponential moving average of a model's weights (Polyak & Juditsky 1992; Tarvainen & Valpola 2017),
+/// which often does better on held-out data than the weights themselves:
+///   a <- decay a + (1 - decay) p  at each `update`, from a = p at first.
+///
+///   Ema average(named_parameters(model), 0.999);
+///   optimizer.step(); average.update();                       // in the loop
+///   average.swap(); evaluate(model); average.swap();          // with averages, in place
+///   auto averaged = clone(model); average.copy_to(named_parameters(averaged));
+///
+/// Ownership and threads: as an Optimizer. `state(average)` and `load(average, state)` work as for a layer.
+class FOVEA_API Ema {
+ public:
+  /// Throws: ValueError if there is no parameter or decay is not in [0, 1).
+  Ema(std::vector<NamedTensor> parameters, double decay);
+  // A copy would share the averages, and move them twice.
+  Ema(const Ema&) = delete;
+  Ema& operator=(const Ema&) = delete;
+
+  /// Moves the averages towards the weights. Throws: ValueError while they are swapped.
+  void update();
+
+  /// Exchanges the values of weights and averages; again, and all is as before.
+  void swap();
+  bool swapped() const { return swapped_; }
+
+  /// Writes the averages into parameters of the same names and shapes, such as a clone's; values are
+  /// converted to their dtype. Throws: ValueError for a name or shape that differs, before anything is
+  /// written, or while they are swapped.
+  void copy_to(const std::vector<NamedTensor>& parameters) const;
+
+  /// The averages as buffers: "blocks.0.W.average" beside the parameter "blocks.0.W".
+  /// Throws: ValueError while they are swapped.
+  static void visit(const Ema& self, Visitor& v);
+
+ private:
+  void check_not_swapped(const char* function) const;
+
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> averages_;  // row-major, under the names of the state
+  double decay_;
+  bool swapped_ = false;
+};
+
+}  // namespace fovea

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/gradcheck/rows.h"
+
+// What gradcheck says about functions with planted bugs and about hard ones.
+//
+//   gradcheck_tables          prints it as docs/gradcheck.md shows it
+//   gradcheck_tables SEEDS    counts bugs that were missed and false alarms, of so many seeds and both orders
+
+using namespace fovea;
+
+namespace {
+
+int count_mistakes(const char* what, const std::vector<GradcheckRow>& rows, std::uint64_t seeds) {
+  int mistakes = 0, checks = 0;
+  for (GradcheckRow row : rows) {
+    for (const int order : {1, 2}) {
+      if (!row.expected.empty() && order != row.options.order) continue;  // a bug belongs to one order
+      row.options.order = order;
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed, ++checks) {
+        const GradcheckReport report = check(row, seed);
+        if (is_right(row, report)) continue;
+        if (++mistakes <= 5)
+          fmt::print("{}, order {}, seed {}: {}\n", row.name, order, seed, to_string(report));
+      }
+    }
+  }
+  fmt::print("{}: {} mistakes in {} checks, {} rows, {} seeds\n", what, mistakes, checks, rows.size(), seeds);
+  return mistakes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print("{}\n{}", planted_bugs_table(), hard_functions_table());
+    return 0;
+  }
+  const auto seeds = std::strtoull(argv[1], nullptr, 10);
+  const int missed = count_mistakes("planted bugs", planted_bugs(), seeds);
+  const int alarms = count_mistakes("hard functions", hard_functions(), seeds);
+  return seeds > 0 && missed + alarms == 0 ? 0 : 1;
+}

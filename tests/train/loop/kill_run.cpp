@@ -1,0 +1,150 @@
+// A run to be killed: `kill_run FOLDER` starts it, or goes on where it was, until it is done. It spends much
+// of its time in saving.
+//   kill_run FOLDER N is a smaller one, which kills itself at the N-th thing that it does with a file; at
+// none, if N is 0.
+
+#include <fmt/core.h>
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+#include "fovea/layers/gpt.h"
+#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/optimizers/schedule.h"
+#include "fovea/train/loop/trainer.h"
+
+namespace {
+
+using namespace fovea;
+
+long operations_left = 0;
+
+bool is_last() { return operations_left > 0 && --operations_left == 0; }
+
+void die_if_last() {
+  if (is_last()) std::raise(SIGKILL);
+}
+
+}  // namespace
+
+// In place of the C library's: what the library calls to change files.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the names there are reserved
+extern "C" {
+ssize_t write(int file, const void* bytes, std::size_t n) {
+  if (is_last()) {
+    syscall(SYS_write, file, bytes, n / 2);
+    std::raise(SIGKILL);
+  }
+  return syscall(SYS_write, file, bytes, n);
+}
+int fsync(int file) {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
+int fdatasync(int file) {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_fdatasync, file));
+}
+int ftruncate(int file, off_t size) noexcept {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_ftruncate, file, size));
+}
+int rename(const char* from, const char* to) noexcept {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+int unlink(const char* path) noexcept {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_unlinkat, AT_FDCWD, path, 0));
+}
+int remove(const char* path) noexcept {
+  die_if_last();
+  return static_cast<int>(syscall(SYS_unlinkat, AT_FDCWD, path, 0));
+}
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
+
+namespace {
+
+Batch draw(std::int64_t rows, Rng& rng) {
+  const auto fill = [&](std::int64_t* ids) {
+    for (std::int64_t i = 0; i < rows * 13; ++i) ids[i] = rng.below(17);
+  };
+  const Indices inputs({rows, 13}, fill);
+  return {inputs, Indices({rows, 13}, fill)};
+}
+
+/// Each word by the one before: few tensors, and so few writes.
+struct Bigram {
+  Tensor W;  // (V, V)
+  Dropout drop{0.1};
+
+  Tensor operator()(const Indices& ids) const { return drop(embedding(W, ids)); }
+  static void visit(const Bigram& self, Visitor& v) { v("W", self.W); }
+};
+
+template <class Model>
+void run(const Model& model, Optimizer& optimizer, const TrainerOptions& options) {
+  const auto source = [](std::int64_t index, Rng& rng) { return std::optional(draw(2 + index % 3, rng)); };
+  Trainer trainer(model, optimizer, source, options);
+  if (latest_checkpoint(options.folder)) trainer.resume();
+  trainer.run();
+}
+
+TrainerOptions options_of(const std::filesystem::path& folder) {
+  const auto evaluation = [](std::int64_t index) -> std::optional<Batch> {
+    Rng of_batch(static_cast<std::uint64_t>(index));
+    return index < 2 ? std::optional(draw(3, of_batch)) : std::nullopt;
+  };
+  return {.steps = 120,
+          .learning_rate = Schedule({.decay = Decay::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
+          .accumulate = 2,
+          .clip = 1,
+          .average = 0.9,
+          .outlier = 2,
+          .evaluation = evaluation,
+          .evaluate_every = 7,
+          .folder = folder,
+          .checkpoint_every = 5};
+}
+
+void usual_run(const std::filesystem::path& folder) {
+  Rng rng(5);
+  const Gpt model({.vocabulary = 17, .context = 13, .d_model = 32, .heads = 2, .layers = 2, .dropout = 0.1},
+                  rng);
+  AdamW optimizer(named_parameters(model));
+  run(model, optimizer, options_of(folder));
+}
+
+void small_run(const std::filesystem::path& folder) {
+  Rng rng(5);
+  const Bigram model{parameter(randn({17, 17}, rng))};
+  Sgd optimizer(named_parameters(model), {.momentum = 0.9});
+  TrainerOptions options = options_of(folder);
+  options.steps = 5;
+  options.evaluate_every = 3;
+  options.checkpoint_every = 2;
+  run(model, optimizer, options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 3) return 2;
+  try {
+    if (argc == 3) {
+      operations_left = std::stol(argv[2]);
+      small_run(argv[1]);
+    } else {
+      usual_run(argv[1]);
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kill_run: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,45 @@
+#include "fovea/train/tokenizers/vocabulary.h"
+
+#include "fovea/autograd/base/error.h"
+#include "tests/support/catch.h"
+
+using namespace fovea;
+
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+const Vocabulary& words() {
+  static const Vocabulary vocabulary({"the", "key", "cabinets", "is", "."});
+  return vocabulary;
+}
+
+}  // namespace
+
+TEST_CASE("Vocabulary: text to ids and back", "[train]") {
+  CHECK(words().size() == 5);
+  CHECK(words().encode("the key is.") == Ids{0, 1, 3, 4});
+  CHECK(words().encode("  the   key is . ") == Ids{0, 1, 3, 4});
+  CHECK(words().encode("").empty());
+  CHECK(words().decode(Ids{0, 2, 3, 4}) == "the cabinets is.");
+  CHECK(words().find("is") == 3);
+  CHECK(words().find("are") == std::nullopt);
+}
+
+TEST_CASE("Vocabulary: an unknown word is named, with its position and a known one that is near", "[train]") {
+  CHECK_THROWS_AS(words().encode("the cabinet is."), ValueError);
+  CHECK_THROWS_WITH(words().encode("the cabinet is."), ContainsSubstring("word 2, \"cabinet\"") &&
+                                                           ContainsSubstring("did you mean \"cabinets\"?"));
+  CHECK_THROWS_WITH(words().encode("The key"),
+                    ContainsSubstring("word 1, \"The\"") && ContainsSubstring("did you mean \"the\"?"));
+  CHECK_THROWS_WITH(words().encode("the elephant"),
+                    ContainsSubstring("word 2, \"elephant\"") && !ContainsSubstring("did you mean"));
+}
+
+TEST_CASE("Vocabulary: ids outside and words that are none are refused", "[train]") {
+  CHECK_THROWS_AS(words().word(5), IndexError);
+  CHECK_THROWS_AS(words().decode(Ids{0, -1}), IndexError);
+  CHECK_THROWS_AS(Vocabulary({"a", "b", "a"}), ValueError);
+  CHECK_THROWS_AS(Vocabulary({"a", ""}), ValueError);
+  CHECK_THROWS_AS(Vocabulary({"a b"}), ValueError);
+}

@@ -1,0 +1,169 @@
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "autograd/base/fail.h"
+#include "fovea/train/data/text_data.h"
+#include "train/io/file.h"
+
+namespace fovea {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "token files are read as they are");
+
+constexpr std::int64_t most_of_16_bits = 65536;
+
+struct Header {
+  std::array<char, 8> magic{'F', 'O', 'V', 'E', 'A', 'I', 'D', '1'};
+  std::uint32_t width = 0;
+  std::uint32_t zero = 0;
+  std::uint64_t vocabulary = 0;
+  std::uint64_t count = 0;
+};
+static_assert(sizeof(Header) == 32);
+
+template <class T>
+void widen(const std::byte* from, std::span<std::int64_t> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    T id = 0;
+    std::memcpy(&id, from + i * sizeof(T), sizeof(T));
+    to[i] = id;
+  }
+}
+
+template <class T>
+std::vector<std::byte> narrow(std::span<const std::int64_t> ids) {
+  std::vector<std::byte> bytes(ids.size() * sizeof(T));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto id = static_cast<T>(ids[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &id, sizeof(T));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// Ids in a file, or in memory in the same form.
+struct TokenData::Storage {
+  std::unique_ptr<detail::MappedFile> file;
+  std::vector<std::byte> memory;
+  std::string name;
+  std::span<const std::byte> ids;
+  std::size_t width = 2;
+  std::int64_t vocabulary = 0;
+
+  std::int64_t count() const { return static_cast<std::int64_t>(ids.size() / width); }
+  std::span<const std::byte> part(std::int64_t begin, std::int64_t size) const {
+    return ids.subspan(static_cast<std::size_t>(begin) * width, static_cast<std::size_t>(size) * width);
+  }
+
+  static std::shared_ptr<Storage> map(const char* function, const std::filesystem::path& path) {
+    auto storage = std::make_shared<Storage>();
+    storage->file = std::make_unique<detail::MappedFile>(function, path);
+    storage->name = path.string();
+    storage->ids = storage->file->bytes();
+    if (storage->ids.empty()) fail<FileError>("[{}] '{}' is empty", function, storage->name);
+    return storage;
+  }
+};
+
+TokenData::TokenData(std::shared_ptr<const Storage> storage, std::int64_t begin, std::int64_t size)
+    : storage_(std::move(storage)), begin_(begin), size_(size) {}
+
+TokenData::TokenData(std::span<const std::int64_t> ids, std::int64_t vocabulary)
+    : size_(static_cast<std::int64_t>(ids.size())) {
+  for (const std::int64_t& id : ids) {
+    if (id < 0 || id >= vocabulary) {
+      fail<IndexError>("[TokenData] id {} at position {} is outside the vocabulary of {}", id,
+                       &id - ids.data(), vocabulary);
+    }
+  }
+  auto storage = std::make_shared<Storage>();
+  storage->vocabulary = vocabulary;
+  storage->width = vocabulary <= most_of_16_bits ? 2 : 4;
+  storage->memory = storage->width == 2 ? narrow<std::uint16_t>(ids) : narrow<std::uint32_t>(ids);
+  storage->ids = storage->memory;
+  storage_ = std::move(storage);
+}
+
+TokenData TokenData::open(const std::filesystem::path& path) {
+  const auto storage = Storage::map("TokenData::open", path);
+  const std::span<const std::byte> bytes = storage->ids;
+  const auto refuse = [&](const std::string& found) {
+    fail<FileError>("[TokenData::open] '{}' is no token file: {}", storage->name, found);
+  };
+  Header header;
+  const std::array<char, 8> magic = header.magic;
+  if (bytes.size() < sizeof(header)) {
+    refuse(fmt::format("it has {} bytes, and a header alone has {}", bytes.size(), sizeof(header)));
+  }
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != magic) {
+    refuse("it does not begin with FOVEAID1; a text is read by read_text, a file of bare ids by open_raw");
+  }
+  const std::uint64_t most = header.width == 2 ? most_of_16_bits : std::uint64_t{1} << 32;
+  if ((header.width != 2 && header.width != 4) || header.zero != 0 || header.vocabulary > most) {
+    refuse(fmt::format("its header says {} bytes an id and a vocabulary of {}", header.width,
+                       header.vocabulary));
+  }
+  const std::span<const std::byte> ids = bytes.subspan(sizeof(header));
+  if (ids.size() % header.width != 0 || ids.size() / header.width != header.count) {
+    refuse(fmt::format("its header says {} ids of {} bytes, and {} bytes follow; was it written to the end?",
+                       header.count, header.width, ids.size()));
+  }
+  storage->ids = ids;
+  storage->width = header.width;
+  storage->vocabulary = static_cast<std::int64_t>(header.vocabulary);
+  const std::int64_t count = storage->count();
+  return {storage, 0, count};
+}
+
+TokenData TokenData::open_raw(const std::filesystem::path& path, std::int64_t vocabulary) {
+  const auto storage = Storage::map("TokenData::open_raw", path);
+  if (storage->ids.size() % 2 != 0) {
+    fail<FileError>("[TokenData::open_raw] '{}' has {} bytes, an odd number: ids of 16 bits have 2 each",
+                    storage->name, storage->ids.size());
+  }
+  storage->vocabulary = vocabulary;
+  const std::int64_t count = storage->count();
+  return {storage, 0, count};
+}
+
+void TokenData::save(const std::filesystem::path& path) const {
+  Header header;
+  header.width = static_cast<std::uint32_t>(storage_->width);
+  header.vocabulary = static_cast<std::uint64_t>(vocabulary());
+  header.count = static_cast<std::uint64_t>(size_);
+  detail::AtomicFile file("TokenData::save", path);
+  file.write(std::as_bytes(std::span(&header, 1)));
+  file.write(storage_->part(begin_, size_));
+  file.commit();
+}
+
+std::int64_t TokenData::vocabulary() const { return storage_->vocabulary; }
+
+void TokenData::read(std::int64_t begin, std::span<std::int64_t> ids) const {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  if (begin < 0 || begin > size_ || count > size_ - begin) {
+    fail<IndexError>("[TokenData::read] {} ids from position {} on are more than there are of {}", count,
+                     begin, size_);
+  }
+  const std::byte* from = storage_->part(begin_ + begin, count).data();
+  storage_->width == 2 ? widen<std::uint16_t>(from, ids) : widen<std::uint32_t>(from, ids);
+  for (const std::int64_t& id : ids) {
+    // In memory they were checked when they came.
+    if (id >= vocabulary()) {
+      fail<FileError>("[TokenData::read] id {} at position {} of '{}' is outside the vocabulary of {}", id,
+                      begin_ + begin + (&id - ids.data()), storage_->name, vocabulary());
+    }
+  }
+}
+
+TokenData TokenData::slice(std::int64_t begin, std::int64_t end) const {
+  if (begin < 0 || begin > end || end > size_) {
+    fail<IndexError>("[TokenData::slice] [{}, {}) is no range within the {} ids", begin, end, size_);
+  }
+  return {storage_, begin_ + begin, end - begin};
+}
+
+}  // namespace fovea

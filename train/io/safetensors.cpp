@@ -1,0 +1,188 @@
+#include "fovea/train/io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "autograd/base/fail.h"
+#include "fovea/autograd/ops.h"
+#include "train/io/file.h"
+#include "train/io/safetensors_header.h"
+
+namespace fovea {
+namespace {
+
+// Elements are read and written as they lie in memory.
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr std::uint64_t length_bytes = 8;
+
+/// Bytes that can be read at any place: a file's, or memory.
+struct Source {
+  std::string what;  // "[load_safetensors] 'model.safetensors'"
+  std::uint64_t size;
+  std::function<void(std::uint64_t offset, std::span<std::byte> to)> read;
+};
+
+Source source_of(const std::string& function, const std::filesystem::path& path,
+                 const detail::InputFile& file) {
+  return {fmt::format("[{}] '{}'", function, path.string()), file.size(),
+          [&file](std::uint64_t offset, std::span<std::byte> to) { file.read(offset, to); }};
+}
+
+SafetensorsHeader read_header(const Source& source) {
+  if (source.size < length_bytes) {
+    fail<FileError>("{}: {} bytes are no safetensors file, which begins with 8 for the length of its header",
+                    source.what, source.size);
+  }
+  std::uint64_t length = 0;
+  source.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > source.size - length_bytes || length > detail::largest_header) {
+    fail<FileError>(
+        "{}: its first 8 bytes say that the header has {} bytes, and {}: is it a safetensors file, and "
+        "whole?",
+        source.what, length,
+        length > detail::largest_header ? "at most 100,000,000 are allowed"
+                                        : fmt::format("{} follow", source.size - length_bytes));
+  }
+  std::string text(length, '\0');
+  source.read(length_bytes, std::as_writable_bytes(std::span(text)));
+  const std::uint64_t data_begin = length_bytes + length;
+  SafetensorsHeader header = detail::parse_header(source.what, text, source.size - data_begin);
+  header.data_begin = data_begin;
+  return header;
+}
+
+// f16 (1 sign bit, 5 of exponent, 10 of fraction) has subnormals where f32 still has none.
+float from_f16(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000U) << 16U;
+  const std::uint32_t rest = bits & 0x7fffU;
+  if (rest >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | (rest & 0x3ffU) << 13U);
+  // The bits in f32's place, whose exponent then counts from 2^-112 of what f16's does.
+  const float magnitude = std::bit_cast<float>(rest << 13U) * 0x1p112F;
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+}
+
+// bf16 is the upper half of an f32.
+float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
+
+void read_halves(const Source& source, std::uint64_t offset, float (*convert)(std::uint16_t),
+                 std::span<float> to) {
+  std::array<std::uint16_t, 4096> part{};
+  while (!to.empty()) {
+    const std::size_t n = std::min(part.size(), to.size());
+    source.read(offset, std::as_writable_bytes(std::span(part).first(n)));
+    std::transform(part.begin(), part.begin() + n, to.begin(), convert);
+    offset += n * sizeof(std::uint16_t);
+    to = to.subspan(n);
+  }
+}
+
+Tensor read_tensor(const Source& source, const SafetensorsEntry& entry, std::uint64_t data_begin) {
+  Tensor value = empty(entry.shape, entry.dtype == "F64" ? f64 : f32);
+  const std::uint64_t offset = data_begin + entry.begin;
+  dispatch(value.dtype(), [&]<class T>() {
+    const std::span<T> elements(value.mutable_data<T>(), static_cast<std::size_t>(value.numel()));
+    if constexpr (std::is_same_v<T, float>) {
+      if (entry.dtype == "F16") return read_halves(source, offset, from_f16, elements);
+      if (entry.dtype == "BF16") return read_halves(source, offset, from_bf16, elements);
+    }
+    source.read(offset, std::as_writable_bytes(elements));
+  });
+  return value;
+}
+
+bool has_tensors_of(const std::string& dtype) {
+  return dtype == "F32" || dtype == "F64" || dtype == "F16" || dtype == "BF16";
+}
+
+SafetensorsFile load_from(const Source& source, const LoadSafetensorsOptions& options) {
+  SafetensorsHeader header = read_header(source);
+  SafetensorsFile file{.metadata = std::move(header.metadata)};
+  const auto is_other = [](const SafetensorsEntry& entry) { return !has_tensors_of(entry.dtype); };
+  const auto other = std::ranges::find_if(header.entries, is_other);
+  if (other != header.entries.end() && !options.skip_other_dtypes) {
+    fail<FileError>(
+        "{}: tensor {} is {}, and Fovea's tensors are f32 or f64, made of F32, F64, F16 and BF16; pass "
+        "{{.skip_other_dtypes = true}} to leave it out",
+        source.what, detail::in_quotes(other->name), other->dtype);
+  }
+  std::set<std::string_view> skipped;
+  for (const SafetensorsEntry& entry : header.entries) {
+    if (is_other(entry)) {
+      skipped.insert(entry.name);
+      file.skipped.push_back(entry.name);
+    } else {
+      file.state.tensors.push_back({entry.name, read_tensor(source, entry, header.data_begin)});
+    }
+  }
+  for (Alias& alias : header.aliases) {
+    if (skipped.contains(alias.original)) {
+      file.skipped.push_back(alias.name);
+    } else {
+      file.state.aliases.push_back(std::move(alias));
+    }
+  }
+  return file;
+}
+
+// The wider dtype first, so that every element is aligned in the file as in memory.
+std::vector<NamedTensor> in_file_order(const State& state) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& [name, tensor] : state.tensors) tensors.push_back({name, contiguous(tensor.detach())});
+  std::stable_partition(tensors.begin(), tensors.end(),
+                        [](const NamedTensor& named) { return named.tensor.dtype() == f64; });
+  return tensors;
+}
+
+}  // namespace
+
+void save_safetensors(const std::filesystem::path& path, const State& state, const Metadata& metadata) {
+  const std::vector<NamedTensor> tensors = in_file_order(state);
+  SafetensorsHeader header{.aliases = state.aliases, .metadata = metadata};
+  std::uint64_t end = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const std::uint64_t begin = end;
+    end += static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+    header.entries.push_back({name, tensor.dtype() == f64 ? "F64" : "F32", tensor.shape(), begin, end});
+  }
+  const std::string text = detail::format_header(header);
+  const std::uint64_t length = text.size();
+  if (length > detail::largest_header) {
+    fail<ValueError>("[save_safetensors] the names and metadata take {} bytes, and 100,000,000 are allowed",
+                     length);
+  }
+  detail::AtomicFile file("save_safetensors", path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(text);
+  for (const NamedTensor& named : tensors) {
+    const Tensor& tensor = named.tensor;
+    dispatch(tensor.dtype(), [&]<class T>() {
+      file.write(std::as_bytes(std::span(tensor.data<T>(), static_cast<std::size_t>(tensor.numel()))));
+    });
+  }
+  file.commit();
+}
+
+SafetensorsFile load_safetensors(const std::filesystem::path& path, const LoadSafetensorsOptions& options) {
+  const detail::InputFile file("load_safetensors", path);
+  return load_from(source_of("load_safetensors", path, file), options);
+}
+
+SafetensorsFile load_safetensors(std::span<const std::byte> bytes, const LoadSafetensorsOptions& options) {
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> to) {
+    if (!to.empty()) std::memcpy(to.data(), bytes.data() + offset, to.size());
+  };
+  return load_from({fmt::format("[load_safetensors] {} bytes in memory", bytes.size()), bytes.size(), read},
+                   options);
+}
+
+SafetensorsHeader read_safetensors_header(const std::filesystem::path& path) {
+  const detail::InputFile file("read_safetensors_header", path);
+  return read_header(source_of("read_safetensors_header", path, file));
+}
+
+}  // namespace fovea

@@ -1,0 +1,22 @@
+#include "train/loop/recent_losses.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::detail {
+
+// Welford's update, with a weight that stops falling (Finch 2009).
+void RecentLosses::add(double loss) {
+  ++count;
+  const double weight = 1 / static_cast<double>(std::min(count, memory));
+  const double difference = loss - mean;
+  mean += weight * difference;
+  variance = (1 - weight) * (variance + weight * difference * difference);
+}
+
+std::optional<double> RecentLosses::limit(double factor) const {
+  if (count < memory) return std::nullopt;
+  return mean + factor * std::sqrt(variance);
+}
+
+}  // namespace fovea::detail

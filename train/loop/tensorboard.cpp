@@ -1,0 +1,89 @@
+#include "train/loop/tensorboard.h"
+
+#include <array>
+#include <bit>
+
+namespace fovea::detail {
+namespace {
+
+constexpr std::array<std::uint32_t, 256> make_crc_table() {
+  constexpr std::uint32_t polynomial = 0x82f63b78U;  // its bits in reverse
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? polynomial : 0U);
+    table[byte] = crc;
+  }
+  return table;
+}
+constexpr std::array<std::uint32_t, 256> crc_table = make_crc_table();
+
+template <class T>
+std::string little_endian(T value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(T); ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xffU);
+  return bytes;
+}
+
+// Protocol buffers: a field is its number and wire type, then a variable-length integer, 8 or 4 bytes, or a
+// length and so many bytes.
+enum WireType : std::uint8_t { integer = 0, bytes_8 = 1, text = 2, bytes_4 = 5 };
+
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80U; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(unsigned field, WireType type) { return varint(field << 3U | type); }
+
+std::string integer_field(unsigned field, std::int64_t value) {
+  return key(field, integer) + varint(static_cast<std::uint64_t>(value));
+}
+std::string double_field(unsigned field, double value) {
+  return key(field, bytes_8) + little_endian(std::bit_cast<std::uint64_t>(value));
+}
+std::string float_field(unsigned field, float value) {
+  return key(field, bytes_4) + little_endian(std::bit_cast<std::uint32_t>(value));
+}
+std::string text_field(unsigned field, std::string_view value) {
+  return key(field, text).append(varint(value.size())).append(value);
+}
+
+// Field numbers of Event, Summary and Summary.Value.
+constexpr unsigned event_time = 1, event_step = 2, event_version = 3, event_summary = 5;
+constexpr unsigned summary_value = 1;
+constexpr unsigned value_tag = 1, value_simple = 2;
+
+// A checksum of data that hold checksums would be weak, so it is changed.
+std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8U; }
+
+std::string tf_record(std::string_view data) {
+  const std::string length = little_endian(std::uint64_t{data.size()});
+  return length + little_endian(masked_crc(length)) + std::string(data) + little_endian(masked_crc(data));
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char byte : bytes)
+    crc = crc_table[(crc ^ static_cast<unsigned char>(byte)) & 0xffU] ^ (crc >> 8U);
+  return ~crc;
+}
+
+std::string tensorboard_beginning(double time) {
+  return tf_record(double_field(event_time, time) + text_field(event_version, "brain.Event:2"));
+}
+
+std::string tensorboard_record(double time, std::int64_t step, std::span<const Scalar> scalars) {
+  std::string summary;
+  for (const auto& [tag, value] : scalars) {
+    summary += text_field(summary_value,
+                          text_field(value_tag, tag) + float_field(value_simple, static_cast<float>(value)));
+  }
+  return tf_record(double_field(event_time, time) + integer_field(event_step, step) +
+                   text_field(event_summary, summary));
+}
+
+}  // namespace fovea::detail

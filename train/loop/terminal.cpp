@@ -1,0 +1,33 @@
+#include "train/loop/terminal.h"
+
+#include <sys/ioctl.h>
+
+#include <cstdlib>
+#include <unistd.h>
+
+namespace fovea::detail {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool is_terminal(std::FILE* stream) {
+  const std::string_view kind = environment("TERM");
+  return isatty(fileno(stream)) != 0 && !kind.empty() && kind != "dumb";
+}
+
+std::int64_t width_of(std::FILE* stream) {
+  winsize size{};
+  const bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::string with_commas(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  const std::size_t sign = n < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > sign + 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+}  // namespace fovea::detail

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "fovea/autograd/base/export.h"
+
+// What programs need to know to write for people. The library's own, shared with its program.
+namespace fovea::detail {
+
+/// The value of an environment variable, or nothing.
+FOVEA_API std::string_view environment(const char* name);
+
+/// Whether the stream is a terminal on which a line can be rewritten.
+FOVEA_API bool is_terminal(std::FILE* stream);
+
+/// Columns of the terminal, or 80 where there is none.
+FOVEA_API std::int64_t width_of(std::FILE* stream);
+
+/// 1234567 as "1,234,567".
+FOVEA_API std::string with_commas(std::int64_t n);
+
+}  // namespace fovea::detail

@@ -1,0 +1,40 @@
+#include <cmath>
+
+#include "fovea/train/loop/trainer.h"
+#include "train/loop/terminal.h"
+#include "train/loop/trainer_state.h"
+
+namespace fovea {
+
+std::string Trainer::summary() const {
+  using detail::with_commas;
+  std::int64_t decayed = 0, trained = 0;
+  for (std::size_t i = 0; i < optimizer_.parameters().size(); ++i) {
+    const std::int64_t n = optimizer_.parameters()[i].tensor.numel();
+    trained += n;
+    if (optimizer_.settings()[i].weight_decay > 0) decayed += n;
+  }
+  const std::int64_t all = parameter_count(model_);
+  std::string text = fmt::format("parameters  {}, tied ones counted once: {} decay, {} do not",
+                                 with_commas(all), with_commas(decayed), with_commas(trained - decayed));
+  if (trained < all) text += fmt::format(", {} are not trained", with_commas(all - trained));
+
+  std::int64_t vocabulary = 0;
+  const auto model = [&](const Indices& ids) {
+    Tensor logits = model_.logits(ids);
+    vocabulary = logits.size(-1);
+    return logits;
+  };
+  const auto next_batch = [&](std::int64_t index) -> std::optional<Batch> {
+    if (index > 0) return std::nullopt;
+    Rng rng(state_->data_rng);
+    return source_(state_->batches, rng);
+  };
+  const Evaluation first = fovea::evaluate(model, next_batch, options_.loss.ignore_index);
+  if (first.tokens == 0) return text + "\nloss        no targets in the next batch";
+  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss,
+                            state_->step == 0 ? "first" : fmt::format("step {}", state_->step),
+                            std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
+}
+
+}  // namespace fovea

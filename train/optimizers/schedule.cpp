@@ -1,0 +1,88 @@
+#include "fovea/train/optimizers/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "autograd/base/fail.h"
+
+namespace fovea {
+namespace {
+
+void check_rate(const char* name, double rate) {
+  if (!(std::isfinite(rate) && rate >= 0)) {
+    fail<ValueError>("[Schedule] {} is {}: it must be finite and 0 or more", name, rate);
+  }
+}
+
+void check_count(const char* name, std::int64_t count) {
+  if (count < 0) fail<ValueError>("[Schedule] {} is {}: it must be 0 or more", name, count);
+}
+
+}  // namespace
+
+Decay decay_named(std::string_view name) {
+  if (name == "constant") return Decay::constant;
+  if (name == "linear") return Decay::linear;
+  if (name == "cosine") return Decay::cosine;
+  if (name == "warmup-stable-decay" || name == "wsd") return Decay::warmup_stable_decay;
+  fail<ValueError>(
+      "[decay_named] '{}' is no decay: there are constant, linear, cosine and warmup-stable-decay (wsd)",
+      name);
+}
+
+Schedule::Schedule(const ScheduleOptions& options) : options_(options) {
+  const auto& [decay, rate, final_rate, steps, warmup, decay_steps] = options;
+  check_rate("rate", rate);
+  check_rate("final_rate", final_rate);
+  check_count("steps", steps);
+  check_count("warmup", warmup);
+  check_count("decay_steps", decay_steps);
+  const bool is_constant = decay == Decay::constant;
+  if (is_constant && final_rate > 0) {
+    fail<ValueError>("[Schedule] final_rate is {}, and a constant rate has none: choose a decay", final_rate);
+  }
+  if (final_rate > rate) {
+    fail<ValueError>("[Schedule] final_rate {} is above the base rate {}: decay goes down", final_rate, rate);
+  }
+  if (!is_constant && steps == 0) {
+    fail<ValueError>("[Schedule] steps is 0: a rate that decays needs the length of the run");
+  }
+  if (steps > 0 && warmup >= steps) {
+    fail<ValueError>("[Schedule] a warm-up of {} steps does not end within the run's {}: shorten it", warmup,
+                     steps);
+  }
+  if ((decay == Decay::warmup_stable_decay) != (decay_steps > 0)) {
+    fail<ValueError>("[Schedule] decay_steps is {}: {}", decay_steps,
+                     decay_steps > 0 ? "only warmup-stable-decay has it"
+                                     : "warmup-stable-decay needs the number of its last steps that decay");
+  }
+  // Not as a sum, which may overflow.
+  if (decay_steps > 0 && decay_steps > steps - 1 - warmup) {
+    fail<ValueError>("[Schedule] a warm-up of {} and a decay of {} steps don't fit into the run's {}", warmup,
+                     decay_steps, steps);
+  }
+}
+
+double Schedule::operator()(std::int64_t step) const {
+  if (step < 0) fail<ValueError>("[Schedule] step is {}: steps count from 0", step);
+  const double rate = options_.rate;
+  if (step <= options_.warmup) {
+    return rate * (static_cast<double>(step + 1) / static_cast<double>(options_.warmup + 1));
+  }
+  // Exact at both ends, as `final_rate + (rate - final_rate) k` is not.
+  const double k = rest_of_decay(step);
+  return rate * k + options_.final_rate * (1 - k);
+}
+
+// k: 1 at the base rate, 0 at the final rate.
+double Schedule::rest_of_decay(std::int64_t step) const {
+  const auto& [decay, rate, final_rate, steps, warmup, decay_steps] = options_;
+  if (decay == Decay::constant) return 1;
+  if (step >= steps - 1) return 0;
+  const std::int64_t span = decay == Decay::warmup_stable_decay ? decay_steps : steps - 1 - warmup;
+  const double line = std::min(1.0, static_cast<double>(steps - 1 - step) / static_cast<double>(span));
+  return decay == Decay::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * (1 - line))) : line;
+}
+
+}  // namespace fovea

@@ -1,0 +1,18 @@
+#include "train/tasks/number_words.h"
+
+namespace fovea::detail {
+
+Vocabulary number_words(std::int64_t count, const std::vector<std::string>& signs) {
+  std::vector<std::string> words;
+  for (std::int64_t i = 0; i < count; ++i) words.push_back(std::to_string(i));
+  words.insert(words.end(), signs.begin(), signs.end());
+  return Vocabulary(std::move(words));
+}
+
+std::vector<std::int64_t> random_numbers(std::int64_t count, std::int64_t below, Rng& rng) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  for (std::int64_t& number : numbers) number = rng.below(below);
+  return numbers;
+}
+
+}  // namespace fovea::detail

@@ -1,0 +1,73 @@
+#include <nlohmann/json.hpp>
+
+#include "autograd/base/fail.h"
+#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
+#include "train/tokenizers/byte_pair_model.h"
+#include "train/io/file.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view version = "#version: 0.2\n";
+
+// Calls `read`, and says of its errors in which file they are.
+template <class Read>
+auto in_file(const std::filesystem::path& path, const Read& read) {
+  try {
+    return read();
+  } catch (const ValueError& error) {
+    fail<FileError>("[BytePairTokenizer::load] '{}': {}", path.string(), error.what());
+  } catch (const nlohmann::json::exception& error) {
+    fail<FileError>("[BytePairTokenizer::load] '{}' is no JSON: {}", path.string(), error.what());
+  }
+}
+
+// The lines of a merges.txt after its version, if it has one.
+void add_merges(std::string_view text, detail::BytePairReader& reader) {
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (number == 1 && line.starts_with("#version")) continue;
+    try {
+      reader.add_merge(line);
+    } catch (const ValueError& error) {
+      fail<ValueError>("line {}: {}", number, error.what());
+    }
+  }
+}
+
+}  // namespace
+
+BytePairTokenizer BytePairTokenizer::load(const std::filesystem::path& vocab_json,
+                                          const std::filesystem::path& merges_txt) {
+  const detail::MappedFile vocabulary("BytePairTokenizer::load", vocab_json);
+  const detail::MappedFile merges("BytePairTokenizer::load", merges_txt);
+  detail::BytePairReader reader =
+      in_file(vocab_json, [&] { return detail::BytePairReader(nlohmann::json::parse(vocabulary.text())); });
+  in_file(merges_txt, [&] { add_merges(merges.text(), reader); });
+  return {reader.tokens(), reader.merges()};
+}
+
+void BytePairTokenizer::save(const std::filesystem::path& vocab_json,
+                             const std::filesystem::path& merges_txt) const {
+  const std::string vocabulary = detail::vocabulary_of(*this);
+  std::string lines(version);
+  for (const Merge& merge : merges_) lines += detail::line_of(*this, merge) + '\n';
+  detail::AtomicFile first("BytePairTokenizer::save", vocab_json),
+      second("BytePairTokenizer::save", merges_txt);
+  first.write(vocabulary);
+  second.write(lines);
+  first.commit();
+  second.commit();
+}
+
+std::string BytePairTokenizer::to_json() const {
+  nlohmann::json merges = nlohmann::json::array();
+  for (const Merge& merge : merges_) merges.push_back(detail::line_of(*this, merge));
+  return fmt::format(R"({{"type":"byte_pair","vocab":{},"merges":{}}})", detail::vocabulary_of(*this),
+                     merges.dump());
+}
+
+}  // namespace fovea

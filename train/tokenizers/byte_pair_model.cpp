@@ -1,0 +1,154 @@
+#include "train/tokenizers/byte_pair_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <optional>
+
+#include "autograd/base/fail.h"
+#include "train/tokenizers/utf8.h"
+
+namespace fovea::detail {
+namespace {
+
+bool is_visible(unsigned byte) {
+  constexpr unsigned soft_hyphen = 0xAD;
+  return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != soft_hyphen);
+}
+
+struct Letters {
+  std::array<unsigned char, 256> bytes{};  // in the order of their letters
+  std::array<char32_t, 256> of_byte{};
+  std::unordered_map<char32_t, char> to_byte;
+
+  Letters() {
+    std::size_t place = 0;
+    char32_t next = 0x100;
+    for (const bool visible : {true, false}) {
+      for (unsigned byte = 0; byte < 256; ++byte) {
+        if (is_visible(byte) != visible) continue;
+        bytes[place++] = static_cast<unsigned char>(byte);
+        of_byte[byte] = visible ? byte : next++;
+        to_byte.emplace(of_byte[byte], static_cast<char>(byte));
+      }
+    }
+  }
+};
+
+const Letters& letters() {
+  static const Letters made;
+  return made;
+}
+
+// The bytes that letters stand for, or none where one of them is no such letter.
+std::optional<std::string> bytes_of(std::string_view name) {
+  std::string bytes;
+  while (!name.empty()) {
+    const Character next = first_character(name);
+    const auto found = letters().to_byte.find(next.code);
+    if (next.length == 0 || found == letters().to_byte.end()) return std::nullopt;
+    bytes += found->second;
+    name.remove_prefix(next.length);
+  }
+  return bytes;
+}
+
+// Which tokens are a byte or made by a merge: their names are letters.
+std::vector<bool> written_in_letters(const std::vector<BytePairTokenizer::Merge>& merges, std::size_t size,
+                                     const std::function<std::int64_t(std::string_view)>& find) {
+  std::vector<bool> written(size);
+  for (const char32_t letter : letters().of_byte) {
+    written[static_cast<std::size_t>(find(to_utf8(letter)))] = true;
+  }
+  for (const auto& merge : merges) written[static_cast<std::size_t>(merge.token)] = true;
+  return written;
+}
+
+}  // namespace
+
+const std::array<unsigned char, 256>& bytes_in_order() { return letters().bytes; }
+
+std::string letters_of(std::string_view bytes) {
+  std::string name;
+  for (const char byte : bytes) name += to_utf8(letters().of_byte[static_cast<unsigned char>(byte)]);
+  return name;
+}
+
+BytePairReader::BytePairReader(const nlohmann::json& vocabulary) {
+  if (!vocabulary.is_object() || vocabulary.empty()) {
+    fail<ValueError>("the vocabulary is no object of tokens and their ids, such as {{\"a\": 0}}");
+  }
+  names_.resize(vocabulary.size());
+  for (const auto& [name, id] : vocabulary.items()) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= names_.size()) {
+      fail<ValueError>("the id of token \"{}\" is {}: the ids of {} tokens are 0 to {}", name, id.dump(),
+                       names_.size(), names_.size() - 1);
+    }
+    std::string& place = names_[id.get<std::size_t>()];
+    if (!ids_.emplace(name, id.get<std::int64_t>()).second || !place.empty()) {
+      fail<ValueError>(R"(tokens "{}" and "{}" have the same id {})", place, name, id.dump());
+    }
+    if (name.empty()) fail<ValueError>("the token with id {} is empty", id.dump());
+    place = name;
+  }
+  for (const unsigned char byte : letters().bytes) {
+    const std::string letter = to_utf8(letters().of_byte[byte]);
+    if (!ids_.contains(letter)) {
+      fail<ValueError>("byte 0x{:02X} has no token: \"{}\" stands for it, and is missing", byte, letter);
+    }
+  }
+}
+
+std::int64_t BytePairReader::id_of(std::string_view name) const {
+  const auto found = ids_.find(std::string(name));
+  if (found == ids_.end()) fail<ValueError>("\"{}\" is no token of the vocabulary", name);
+  return found->second;
+}
+
+void BytePairReader::add_merge(std::string_view line) {
+  const std::size_t space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || space + 1 == line.size() || line.rfind(' ') != space) {
+    fail<ValueError>("\"{}\" is no merge: two tokens with a space between them", line);
+  }
+  const std::string_view left = line.substr(0, space);
+  const std::string_view right = line.substr(space + 1);
+  const std::string joined = std::string(left).append(right);
+  if (!bytes_of(joined)) {
+    fail<ValueError>("\"{}\" has a character that stands for no byte: merges join tokens made of bytes",
+                     line);
+  }
+  const BytePairTokenizer::Merge merge{id_of(left), id_of(right), id_of(joined)};
+  const auto [earlier, is_new] = ranks_.emplace(pair_key(merge.left, merge.right), merges_.size());
+  if (!is_new) fail<ValueError>("\"{}\" is there twice: it is merge {} already", line, earlier->second + 1);
+  merges_.push_back(merge);
+}
+
+std::vector<std::string> BytePairReader::tokens() const {
+  const std::vector<bool> in_letters =
+      written_in_letters(merges_, names_.size(), [this](std::string_view name) { return id_of(name); });
+  std::vector<std::string> tokens = names_;
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (in_letters[id]) tokens[id] = bytes_of(names_[id]).value();
+  }
+  return tokens;
+}
+
+std::string vocabulary_of(const BytePairTokenizer& tokenizer) {
+  const auto id_of = [&](std::string_view letter) { return *tokenizer.find(bytes_of(letter).value()); };
+  const std::vector<bool> in_letters =
+      written_in_letters(tokenizer.merges(), static_cast<std::size_t>(tokenizer.size()), id_of);
+  // Not by nlohmann::ordered_json, which looks through all keys for each that it is given.
+  std::string vocabulary;
+  for (std::int64_t id = 0; id < tokenizer.size(); ++id) {
+    const std::string& token = tokenizer.token(id);
+    const nlohmann::json name = in_letters[static_cast<std::size_t>(id)] ? letters_of(token) : token;
+    vocabulary += fmt::format("{}{}:{}", id == 0 ? '{' : ',', name.dump(), id);
+  }
+  return vocabulary + '}';
+}
+
+std::string line_of(const BytePairTokenizer& tokenizer, const BytePairTokenizer::Merge& merge) {
+  return letters_of(tokenizer.token(merge.left)) + ' ' + letters_of(tokenizer.token(merge.right));
+}
+
+}  // namespace fovea::detail

@@ -1,0 +1,89 @@
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "autograd/base/fail.h"
+#include "fovea/train/tokenizers/tokenizer.h"
+#include "train/tokenizers/utf8.h"
+
+namespace fovea {
+namespace {
+
+using detail::Character;
+
+[[noreturn]] void refuse_byte(const char* name, std::string_view text, std::size_t position) {
+  fail<ValueError>(
+      "[{}] byte 0x{:02X} at position {} is not UTF-8: ByteTokenizer and BytePairTokenizer take any bytes",
+      name, static_cast<unsigned char>(text[position]), position);
+}
+
+// A character as itself, if it can be printed, and by its code.
+std::string describe(char32_t code) {
+  const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);
+  const auto number = static_cast<std::uint32_t>(code);
+  return control ? fmt::format("U+{:04X}", number)
+                 : fmt::format("'{}' (U+{:04X})", detail::to_utf8(code), number);
+}
+
+std::vector<std::string> tokens_of(std::string_view text, const CharacterOptions& options) {
+  if (text.empty()) fail<ValueError>("[CharacterTokenizer] the text is empty: it has no characters to know");
+  std::set<char32_t> codes;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character next = detail::first_character(text.substr(at));
+    if (next.length == 0) refuse_byte("CharacterTokenizer", text, at);
+    codes.insert(next.code);
+    at += next.length;
+  }
+  std::vector<std::string> tokens;
+  tokens.reserve(codes.size() + 1);
+  for (const char32_t code : codes) tokens.push_back(detail::to_utf8(code));
+  if (options.unknown) tokens.emplace_back("<unk>");
+  return tokens;
+}
+
+}  // namespace
+
+CharacterTokenizer::CharacterTokenizer(std::string_view text, const CharacterOptions& options)
+    : Tokenizer(tokens_of(text, options)) {
+  const std::int64_t characters = size() - (options.unknown ? 1 : 0);
+  for (std::int64_t id = 0; id < characters; ++id) {
+    characters_.emplace(detail::first_character(token(id)).code, id);
+  }
+  if (options.unknown) unknown_ = characters;
+}
+
+std::vector<std::int64_t> CharacterTokenizer::encode(std::string_view text) const {
+  std::vector<std::int64_t> ids;
+  ids.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Character next = detail::first_character(text.substr(at));
+    const auto known = next.length > 0 ? characters_.find(next.code) : characters_.end();
+    if (known != characters_.end()) {
+      ids.push_back(known->second);
+    } else if (unknown_) {
+      ids.push_back(*unknown_);
+    } else if (next.length == 0) {
+      refuse_byte("CharacterTokenizer::encode", text, at);
+    } else {
+      fail<ValueError>(
+          "[CharacterTokenizer::encode] {} at byte {} is not among the {} characters known: make the "
+          "tokenizer "
+          "from a text that has it, or with {{.unknown = true}}",
+          describe(next.code), at, size());
+    }
+    at += next.length > 0 ? next.length : 1;
+  }
+  return ids;
+}
+
+std::string CharacterTokenizer::to_json() const {
+  std::string characters;
+  for (std::int64_t id = 0; id < size(); ++id) {
+    if (id != unknown_) characters += token(id);
+  }
+  return nlohmann::ordered_json{
+      {"type", "character"}, {"characters", characters}, {"unknown", unknown_.has_value()}}
+      .dump();
+}
+
+}  // namespace fovea
