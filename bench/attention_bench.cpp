@@ -77,7 +77,7 @@ void causal_and_unmasked(benchmark::State& state) {
 void causal_and_composed(benchmark::State& state) {
   const std::int64_t time = state.range(0);
   compare(state, {attention, Mask::causal(), time}, "of_composed",
-          {composed::attention, Mask::causal(), time});
+          {reference::attention, Mask::causal(), time});
 }
 
 BENCHMARK(causal)->RangeMultiplier(2)->Range(1024, 8192)->UseManualTime()->Unit(benchmark::kMillisecond);

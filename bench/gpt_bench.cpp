@@ -16,7 +16,7 @@ constexpr std::int64_t batch = 12, context = 64, vocabulary = 65;
 
 Indices random_ids(Rng& rng) {
   return Indices({batch, context}, [&](std::int64_t* out) {
-    std::generate_n(out, batch * context, [&] { return rng.below(vocabulary); });
+    std::generate_n(out, batch * context, [&] { return rng.uniform_int(vocabulary); });
   });
 }
 

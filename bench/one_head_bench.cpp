@@ -13,7 +13,7 @@ constexpr std::int64_t batch = 64, time_steps = 16, channels = 32, vocabulary = 
 
 Indices random_ids(Rng& rng) {
   return Indices({batch, time_steps}, [&](std::int64_t* out) {
-    for (std::int64_t i = 0; i < batch * time_steps; ++i) out[i] = rng.below(vocabulary);
+    for (std::int64_t i = 0; i < batch * time_steps; ++i) out[i] = rng.uniform_int(vocabulary);
   });
 }
 

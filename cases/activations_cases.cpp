@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -23,7 +23,7 @@ void add_activations_cases(Cases& cases) {
     c.oracle = [](const Inputs& in) {
       return map_elements(in["x"], [](double x) { return 1 / (1 + std::exp(-x)); });
     };
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 0, 1000}, f64)}},
                .value = {0, 0.5, 1},
                .gradients = {{"x", {0, 0.25, 0}}}});
@@ -32,7 +32,7 @@ void add_activations_cases(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return relu(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return x > 0 ? x : 0; }); };
-    c.special({.name = "at 0",
+    c.example({.name = "at 0",
                .inputs = {{"x", tensor({-1, 0, 2}, f64)}},
                .value = {0, 0, 2},
                .cotangent = {3, 5, 7},
@@ -41,11 +41,11 @@ void add_activations_cases(Cases& cases) {
   cases.add("silu", [](Case& c) {
     c.input("x", {5, 7}, {-4, 4});
     c.value = [](const Inputs& in) { return silu(in["x"]); };
-    c.composed = [](const Inputs& in) { return composed::silu(in["x"]); };
+    c.composed = [](const Inputs& in) { return reference::silu(in["x"]); };
     c.oracle = [](const Inputs& in) {
       return map_elements(in["x"], [](double x) { return x / (1 + std::exp(-x)); });
     };
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 0, 1000}, f64)}},
                .value = {0, 0, 1000},
                .gradients = {{"x", {0, 0.5, 1}}}});
@@ -53,16 +53,16 @@ void add_activations_cases(Cases& cases) {
   cases.add("gelu", [](Case& c) {
     c.input("x", {5, 7}, {-4, 4});
     c.value = [](const Inputs& in) { return gelu(in["x"]); };
-    c.composed = [](const Inputs& in) { return composed::gelu(in["x"]); };
+    c.composed = [](const Inputs& in) { return reference::gelu(in["x"]); };
     c.oracle = [](const Inputs& in) {
       return map_elements(in["x"], [](double x) { return x * normal_below(x); });
     };
     const double at_1 = normal_below(1) + normal_density(1);
-    c.special({.name = "at -1, 0 and 1",
+    c.example({.name = "at -1, 0 and 1",
                .inputs = {{"x", tensor({-1, 0, 1}, f64)}},
                .value = {-normal_below(-1), 0, normal_below(1)},
                .gradients = {{"x", {1 - at_1, 0.5, at_1}}}});
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {0, 1000},
                .gradients = {{"x", {0, 1}}}});
@@ -70,9 +70,9 @@ void add_activations_cases(Cases& cases) {
   cases.add("gelu, by tanh", [](Case& c) {
     c.input("x", {5, 7}, {-4, 4});
     c.value = [](const Inputs& in) { return gelu(in["x"], {.tanh = true}); };
-    c.composed = [](const Inputs& in) { return composed::gelu(in["x"], {.tanh = true}); };
+    c.composed = [](const Inputs& in) { return reference::gelu(in["x"], {.tanh = true}); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], gelu_by_tanh); };
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {0, 1000},
                .gradients = {{"x", {0, 1}}}});

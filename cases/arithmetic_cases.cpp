@@ -40,7 +40,7 @@ void add_arithmetic_cases(Cases& cases) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return in["x"] * in["x"]; };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return x * x; }); };
-    c.special({.name = "x x + x x + x x at 1",
+    c.example({.name = "x x + x x + x x at 1",
                .inputs = {{"x", tensor({1.0}, f64)}},
                .value = {3},
                .gradients = {{"x", {6}}},

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
 
@@ -25,12 +25,12 @@ using Sees = std::function<bool(const Place&)>;
 struct Variant {
   AttentionOptions options = {};  // their tensors come from the row's inputs
   Sees sees = [](const Place&) { return true; };
-  bool bias = false, relative = false, sinks = false;
+  bool bias = false, relative_bias = false, sinks = false;
 
   AttentionOptions with(const Inputs& in) const {
     AttentionOptions all = options;
     if (bias) all.bias = in["bias"];
-    if (relative) all.relative = in["relative"];
+    if (relative_bias) all.relative_bias = in["relative"];
     if (sinks) all.sinks = in["sinks"];
     return all;
   }
@@ -60,7 +60,7 @@ double score_of(const Inputs& in, const Variant& variant, const Place& at) {
     const Shape scores{q.size(0), q.size(1), at.queries, at.keys};
     s += broadcast_to(in["bias"], scores).at({at.batch, at.head, at.query, at.key});
   }
-  if (variant.relative) {
+  if (variant.relative_bias) {
     const Tensor& r = in["relative"];
     s += r.at({r.size(0) == 1 ? 0 : at.head, at.key - at.query + at.queries - 1});
   }
@@ -132,7 +132,7 @@ NamedFunction attention_of_one_head(const Mask& mask) {
 }
 
 // Numbers that no query may see, if they are NaN or infinite, are not seen in values or gradients either.
-Special hidden_numbers(const std::string& name, const Mask& mask) {
+Example hidden_numbers(const std::string& name, const Mask& mask) {
   return {.name = name,
           .inputs = {{"q", tensor({{1, 2}, {3, 4}}, f64)},
                      {"k", tensor({{0, 0}, {0, 0}, {nan, infinity}}, f64)},
@@ -143,7 +143,7 @@ Special hidden_numbers(const std::string& name, const Mask& mask) {
           .of = attention_of_one_head(mask)};
 }
 
-Special nothing_to_see() {
+Example nothing_to_see() {
   return {.name = "nothing to see at all",
           .inputs = {{"q", tensor({{1, 2}, {3, 4}}, f64)},
                      {"k", tensor({{5, 6}, {7, 8}}, f64)},
@@ -158,7 +158,7 @@ const Shape few_queries{1, 2, 3, 2}, few_keys{1, 2, 5, 2};
 
 // More queries and keys than are taken at once, causal, with scores that grow along the keys, so that every
 // running maximum is overtaken. Gradients are the composed form's.
-Special several_tiles(Variant variant) {
+Example several_tiles(Variant variant) {
   constexpr std::int64_t queries = 550, keys = 300;
   variant.options.mask = Mask::causal();
   variant.options.dropout = 0;
@@ -166,13 +166,13 @@ Special several_tiles(Variant variant) {
   Rng rng(5);
   const auto draw = [&](const Shape& shape) { return to(randn(shape, rng), f64); };  // f32 holds them
   const Tensor ramp = 0.02 * reshape(arange(keys, f64), {1, 1, keys, 1});
-  Special special{.name = "several tiles",
+  Example special{.name = "several tiles",
                   .inputs = {{"q", abs(draw({1, 1, queries, 1}))},
                              {"k", to(to(draw({1, 1, keys, 1}) + ramp, f32), f64)},
                              {"v", draw({1, 1, keys, 1})}},
                   .cotangent = draw({queries}).to_vector()};
   if (variant.bias) special.inputs.push_back({"bias", draw({queries, keys})});
-  if (variant.relative) special.inputs.push_back({"relative", draw({1, queries + keys - 1})});
+  if (variant.relative_bias) special.inputs.push_back({"relative", draw({1, queries + keys - 1})});
   if (variant.sinks) special.inputs.push_back({"sinks", draw({1})});
   special.value = attend(Inputs(special.inputs), variant).output.to_vector();
   std::vector<Tensor> leaves;
@@ -181,7 +181,7 @@ Special several_tiles(Variant variant) {
     leaves.push_back(clone(x).set_requires_grad());
     named.push_back({name, leaves.back()});
   }
-  const Tensor y = composed::attention(leaves[0], leaves[1], leaves[2], variant.with(Inputs(named)));
+  const Tensor y = reference::attention(leaves[0], leaves[1], leaves[2], variant.with(Inputs(named)));
   const Tensor dy = from_values(special.cotangent, y.shape(), f64);
   const std::vector<Tensor> gradients = grad({y}, leaves, {.gradients = {dy}});
   for (std::size_t k = 0; k < leaves.size(); ++k)
@@ -206,7 +206,7 @@ void add_masks(Cases& cases) {
       c.value = [=](const Inputs& in) { return attention(in["q"], in["k"], in["v"], {.mask = mask}); };
       c.oracle = [=](const Inputs& in) { return attend(in, variant).output; };
       c.composed = [=](const Inputs& in) {
-        return composed::attention(in["q"], in["k"], in["v"], {.mask = mask});
+        return reference::attention(in["q"], in["k"], in["v"], {.mask = mask});
       };
       c.kernel = Kernel::attention;
       c.backward_kernel = Kernel::attention_backward;
@@ -248,21 +248,21 @@ void add_options(Cases& cases) {
       c.input("k", k);
       c.input("v", k);
       if (variant.bias) c.input("bias", bias);
-      if (variant.relative) c.input("relative", {q[1], q[2] + k[2] - 1});
+      if (variant.relative_bias) c.input("relative", {q[1], q[2] + k[2] - 1});
       if (variant.sinks) c.input("sinks", {q[1]});
       c.fixed_sizes = fixed_sizes;
       c.not_empty = {2};
       c.f32_roundings = 64;
       const auto call = [=](auto function, const Inputs& in) {
-        const Training scope(dropout_seed);
+        const TrainMode scope(dropout_seed);
         return function(in["q"], in["k"], in["v"], variant.with(in));
       };
       c.value = [=](const Inputs& in) { return call(attention, in); };
       c.oracle = [=](const Inputs& in) { return attend(in, variant).output; };
-      c.composed = [=](const Inputs& in) { return call(composed::attention, in); };
+      c.composed = [=](const Inputs& in) { return call(reference::attention, in); };
       c.kernel = Kernel::attention;
       c.backward_kernel = Kernel::attention_backward;
-      if (variant.bias && variant.relative) c.special(several_tiles(variant));  // all but dropout
+      if (variant.bias && variant.relative_bias) c.example(several_tiles(variant));  // all but dropout
     });
   };
   const Shape &q = few_queries, &k = few_keys;
@@ -273,7 +273,7 @@ void add_options(Cases& cases) {
   row("bias shared by heads", q, k, {.bias = true}, {});
   row("bias of keys", q, k, {.bias = true}, {}, {5});
   row("bias of queries", q, k, {.bias = true, .sinks = true}, {}, {2, 3, 1});
-  row("bias by distance", q, k, {.relative = true}, {3, 5, 7});
+  row("bias by distance", q, k, {.relative_bias = true}, {3, 5, 7});
   row("grouped heads", {1, 4, 3, 2}, k, {}, {4});
   row("one head of keys", q, {1, 1, 5, 2}, {}, {});
 
@@ -287,7 +287,7 @@ void add_options(Cases& cases) {
                    .softcap = 2},
        .sees = sees,
        .bias = true,
-       .relative = true,
+       .relative_bias = true,
        .sinks = true},
       {2, 3, 4, 5, 7});
 }
@@ -340,7 +340,7 @@ void add_parts(Cases& cases) {
     c.value = [](const Inputs& in) { return attention_softmax(in["scores"], in["sinks"]); };
     c.oracle = [](const Inputs& in) {
       const Tensor e = exp(in["scores"]), sink = exp(in["sinks"]);
-      return e / (sum(e, -1, keep_axis) + reshape(sink, {sink.numel(), 1, 1}));
+      return e / (sum(e, -1, keepdims) + reshape(sink, {sink.numel(), 1, 1}));
     };
     c.refuses<ShapeError>("a sink too many", "[attention_softmax]",
                           [](const Inputs& in) { return attention_softmax(in["scores"], zeros({3}, f64)); });
@@ -393,7 +393,7 @@ void refuse_options(Case& c) {
     return AttentionOptions{.bias = zeros({3, 4}, f64)};
   });
   refuses(shape, "a bias by distance of another size", "(2, 7) or (1, 7), and has (2, 8)", [] {
-    return AttentionOptions{.relative = zeros({2, 8}, f64)};
+    return AttentionOptions{.relative_bias = zeros({2, 8}, f64)};
   });
   refuses(shape, "a sink too many", "sinks need shape (H,) = (2,)",
           [] { return AttentionOptions{.sinks = zeros({3}, f64)}; });
@@ -452,10 +452,10 @@ void add_attention_cases(Cases& cases) {
       c.oracle = [=](const Inputs& in) { return attend(in, {.options = options}).output; };
       refuse_options(c);
       refuse_wrong_shapes(c);
-      c.special(hidden_numbers("padding holds NaN", Mask::lengths({2})));
-      c.special(hidden_numbers("a key hidden from all holds NaN", Mask::drop(Bool{false, false, true})));
-      c.special(nothing_to_see());
-      c.special(several_tiles({}));
+      c.example(hidden_numbers("padding holds NaN", Mask::lengths({2})));
+      c.example(hidden_numbers("a key hidden from all holds NaN", Mask::drop(Bool{false, false, true})));
+      c.example(nothing_to_see());
+      c.example(several_tiles({}));
     });
   };
   plain("attention", {});

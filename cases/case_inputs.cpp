@@ -84,7 +84,7 @@ std::vector<NamedTensor> draw(const Case& row, std::uint64_t seed, const Resize&
   std::vector<std::int64_t> cells(static_cast<std::size_t>(total));
   std::iota(cells.begin(), cells.end(), 0);
   for (std::int64_t i = total - 1; i > 0; --i) {
-    std::swap(cells[static_cast<std::size_t>(i)], cells[static_cast<std::size_t>(rng.below(i + 1))]);
+    std::swap(cells[static_cast<std::size_t>(i)], cells[static_cast<std::size_t>(rng.uniform_int(i + 1))]);
   }
   std::vector<NamedTensor> drawn;
   auto cell = cells.begin();

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/gradcheck/gradcheck.h"
 #include "autograd/graph/kernel_runs.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/gradcheck/gradcheck.h"
 
 /// The table by which every op is checked, read by the tests and by `fovea check`.
 ///
@@ -43,7 +43,7 @@ struct Domain {
 inline constexpr Domain positive{0.3, 2.3};
 
 /// The result for one particular input, in f64 and in f32. NaN equals NaN; zeros and infinities are exact.
-struct Special {
+struct Example {
   std::string name = {};
   std::vector<NamedTensor> inputs = {};  ///< f64
   std::vector<double> value = {};
@@ -54,7 +54,7 @@ struct Special {
 };
 
 /// A call that must throw.
-struct Refusal {
+struct ErrorCase {
   std::string name;
   std::string text;  ///< a piece of the error's text, which must start with a name in brackets
   std::function<void(const Inputs&)> call;
@@ -93,16 +93,16 @@ class Case {
   /// f32 values and gradients agree with f64 to this many roundings of the largest element (or of 1).
   double f32_roundings = 32;
 
-  void special(Special s) { specials.push_back(std::move(s)); }
+  void example(Example e) { examples.push_back(std::move(e)); }
   template <class ExpectedError, class Call>
-  void refuses(std::string refusal_name, std::string text, Call call) {
-    refusals.push_back({std::move(refusal_name), std::move(text), [call](const Inputs& in) { call(in); },
-                        [](const Error& e) { return dynamic_cast<const ExpectedError*>(&e) != nullptr; }});
+  void refuses(std::string error_name, std::string text, Call call) {
+    error_cases.push_back({std::move(error_name), std::move(text), [call](const Inputs& in) { call(in); },
+                           [](const Error& e) { return dynamic_cast<const ExpectedError*>(&e) != nullptr; }});
   }
 
   std::vector<Input> inputs;
-  std::vector<Special> specials;
-  std::vector<Refusal> refusals;
+  std::vector<Example> examples;
+  std::vector<ErrorCase> error_cases;
 };
 
 /// A list of rows that is being filled.

@@ -75,8 +75,8 @@ class Checker {
     about("memory", [&] { check_memory(); });
     about("dtypes", [&] { check_mixed_dtypes(); });
     if (row_.composed) about("composed twin", [&] { check_twin(); });
-    for (const Special& special : row_.specials) about(special.name, [&] { check_special(special); });
-    for (const Refusal& refusal : row_.refusals) about(refusal.name, [&] { check_refusal(refusal); });
+    for (const Example& special : row_.examples) about(special.name, [&] { check_special(special); });
+    for (const ErrorCase& refusal : row_.error_cases) about(refusal.name, [&] { check_refusal(refusal); });
     return std::move(report_);
   }
 
@@ -317,7 +317,7 @@ class Checker {
     }
   }
 
-  void check_special(const Special& special) {
+  void check_special(const Example& special) {
     for (const Dtype dtype : {f64, f32}) {
       const double tolerance = dtype == f64 ? f64_tolerance : f32_tolerance();
       Arranged arranged(special.inputs, contiguous_arrangement(), dtype);
@@ -340,7 +340,7 @@ class Checker {
     }
   }
 
-  void check_special_gradient(const Special& special, const std::string& input, const Tensor& gradient,
+  void check_special_gradient(const Example& special, const std::string& input, const Tensor& gradient,
                               double tolerance) {
     for (const auto& [name, expected] : special.gradients) {
       if (name != input) continue;
@@ -351,7 +351,7 @@ class Checker {
       fail_with("the gradient of " + input + " is not finite: " + to_string(gradient));
   }
 
-  void check_refusal(const Refusal& refusal) {
+  void check_refusal(const ErrorCase& refusal) {
     try {
       refusal.call(Inputs(drawn_));
       fail_with("nothing was thrown");

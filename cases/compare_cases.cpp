@@ -32,7 +32,7 @@ void compared(Case& c, Compare compare) {
        {std::pair{1.0, 1.0}, {1.0, 2.0}, {2.0, 1.0}, {nan, 1.0}, {1.0, nan}, {-0.0, 0.0}}) {
     truth.push_back(compare(a, b) ? 1 : 0);
   }
-  c.special(
+  c.example(
       {.name = "equal numbers and NaN",
        .inputs = {{"a", tensor({1, 1, 2, nan, 1, -0.0}, f64)}, {"b", tensor({1, 2, 1, 1, nan, 0}, f64)}},
        .value = truth,
@@ -52,7 +52,7 @@ void compared_with_number(Case& c, Compare compare) {
   c.oracle = [=](const Inputs& in) {
     return map_elements(in["x"], [=](double x) { return compare(x, 0.25) ? x : 3 * x; });
   };
-  c.special({.name = "equal numbers",
+  c.example({.name = "equal numbers",
              .inputs = {{"x", tensor({0.25}, f64)}},
              .value = {compare(0.25, 0.25) ? 0.25 : 0.75},
              .gradients = {{"x", {compare(0.25, 0.25) ? 1.0 : 3.0}}}});
@@ -82,7 +82,7 @@ void add_compare_cases(Cases& cases) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return where(is_finite(in["x"]), in["x"], -1.0); };
     c.oracle = [](const Inputs& in) { return in["x"]; };
-    c.special({.name = "infinity and NaN",
+    c.example({.name = "infinity and NaN",
                .inputs = {{"x", tensor({1, infinity, -infinity, nan}, f64)}},
                .value = {1, -1, -1, -1},
                .gradients = {{"x", {1, 0, 0, 0}}}});
@@ -101,13 +101,13 @@ void add_compare_cases(Cases& cases) {
       return (falls * in["a"] + (1 - falls) * in["b"]) * in["x"];
     };
     for (const double x : {100.0, 1000.0}) {
-      c.special({.name = "the branch not taken overflows",
+      c.example({.name = "the branch not taken overflows",
                  .inputs = {{"x", tensor({x}, f64)}},
                  .value = {1 + x},
                  .gradients = {{"x", {1}}},
                  .of = [](const Inputs& in) { return where(in["x"] <= 0.0, exp(in["x"]), 1 + in["x"]); }});
     }
-    c.special({.name = "NaN in the branch not taken",
+    c.example({.name = "NaN in the branch not taken",
                .inputs = {{"a", tensor({nan, 1}, f64)}, {"b", tensor({2, nan}, f64)}},
                .value = {2, 1},
                .cotangent = {3, 5},
@@ -136,12 +136,12 @@ void add_compare_cases(Cases& cases) {
       c.input("b", {2, 1}, {-0.5, 0.5});  // of 15 elements of a, there are some on either side
       c.value = [=](const Inputs& in) { return op(in["a"], in["b"]); };
       c.oracle = [=](const Inputs& in) { return map_elements(in["a"], in["b"], formula); };
-      c.special({.name = "ties share equally",
+      c.example({.name = "ties share equally",
                  .inputs = {{"a", tensor({1, 2}, f64)}, {"b", tensor({1, 2}, f64)}},
                  .value = {1, 2},
                  .cotangent = {3, 5},
                  .gradients = {{"a", {1.5, 2.5}}, {"b", {1.5, 2.5}}}});
-      c.special({.name = "NaN stays",
+      c.example({.name = "NaN stays",
                  .inputs = {{"a", tensor({nan, 1}, f64)}, {"b", tensor({1, nan}, f64)}},
                  .value = {nan, nan}});
       c.refuses<ShapeError>("shapes that do not broadcast", fmt::format("[{}]", name), [=](const Inputs&) {
@@ -158,7 +158,7 @@ void add_compare_cases(Cases& cases) {
     c.oracle = [](const Inputs& in) {
       return map_elements(in["x"], [](double x) { return std::clamp(x, -0.75, 1.25); });
     };
-    c.special({.name = "at its bounds and beyond",
+    c.example({.name = "at its bounds and beyond",
                .inputs = {{"x", tensor({-1, -0.75, 0, 1.25, 2, nan}, f64)}},
                .value = {-0.75, -0.75, 0, 1.25, 1.25, nan},
                .cotangent = {2, 3, 5, 7, 11, 0},

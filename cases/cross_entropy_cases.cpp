@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -79,7 +79,7 @@ void add_cross_entropy_cases(Cases& cases) {
       };
       c.value = with([](const auto&... arguments) { return cross_entropy(arguments...).loss; });
       c.oracle = with(loss_by_rows);
-      c.composed = with([](const auto&... arguments) { return composed::cross_entropy(arguments...).loss; });
+      c.composed = with([](const auto&... arguments) { return reference::cross_entropy(arguments...).loss; });
       if (classes != 5) return;
       c.kernel = Kernel::cross_entropy;
       c.backward_kernel = Kernel::cross_entropy_backward;
@@ -128,31 +128,31 @@ void add_cross_entropy_cases(Cases& cases) {
     const auto of = [](const Indices& targets, const CrossEntropyOptions& options) {
       return [=](const Inputs& in) { return cross_entropy(in["logits"], targets, options).loss; };
     };
-    c.special({.name = "all ignored",
+    c.example({.name = "all ignored",
                .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
                .value = {0},
                .cotangent = {3},
                .gradients = {{"logits", {0, 0, 0, 0}}},
                .of = of({-1, -1}, {.ignore_index = -1})});
-    c.special({.name = "equal logits, one masked",
+    c.example({.name = "equal logits, one masked",
                .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
                .value = {std::log(2.0)},
                .cotangent = {4},
                .gradients = {{"logits", {2, -2, 0}}},
                .of = of({1}, {})});
-    c.special({.name = "large logits",
+    c.example({.name = "large logits",
                .inputs = {{"logits", tensor({{1e8, 1e8}, {-1e8, -1e8}}, f64)}},
                .value = {std::log(2.0)},
                .cotangent = {4},
                .gradients = {{"logits", {-1, 1, 1, -1}}},
                .of = of({0, 1}, {})});
-    c.special({.name = "a row in which nothing is possible",
+    c.example({.name = "a row in which nothing is possible",
                .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {infinity, std::log(2.0)},
                .cotangent = {3, 4},
                .gradients = {{"logits", {0, 0, 2, -2}}},
                .of = of({0, 1}, {.reduction = Reduction::none})});
-    c.special(
+    c.example(
         {.name = "smoothed over a class that is impossible and weighs nothing",
          .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
          .value = {0.75 * std::log(2.0) + 0.25 / 3 * 2 * std::log(2.0)},
@@ -161,7 +161,7 @@ void add_cross_entropy_cases(Cases& cases) {
            const Tensor weights = tensor({1, 1, 0}, in["logits"].dtype());
            return cross_entropy(in["logits"], {0}, {.label_smoothing = 0.25, .class_weights = weights}).loss;
          }});
-    c.special({.name = "only targets that weigh nothing",
+    c.example({.name = "only targets that weigh nothing",
                .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
                .value = {0},
                .gradients = {{"logits", {0, 0, 0, 0}}},
@@ -183,13 +183,13 @@ void add_cross_entropy_cases(Cases& cases) {
     refuses("weights of another dtype", {.class_weights = ones({3}, f64)}, static_cast<DtypeError*>(nullptr));
     refuses("weights that require a gradient", {.class_weights = ones({3}).set_requires_grad()},
             static_cast<GraphError*>(nullptr));
-    c.special({.name = "a row in which nothing is possible, with every option",
+    c.example({.name = "a row in which nothing is possible, with every option",
                .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {infinity, std::log(2.0) + 0.5 * std::log(2.0) * std::log(2.0)},
                .cotangent = {3, 4},
                .gradients = {{"logits", {0, 0, 1 + 2 * std::log(2.0), 2 * std::log(2.0) - 1}}},
                .of = of({0, 1}, {.reduction = Reduction::none, .label_smoothing = 0.5, .z_loss = 0.5})});
-    c.special({.name = "NaN in a row that is ignored",
+    c.example({.name = "NaN in a row that is ignored",
                .inputs = {{"logits", tensor({{std::nan(""), 1}, {0, 0}}, f64)}},
                .value = {std::log(2.0)},
                .gradients = {{"logits", {0, 0, -0.5, 0.5}}},

@@ -21,7 +21,7 @@ void add_dropout_cases(Cases& cases) {
     cases.add(fmt::format("dropout, p = {}", p), [p](Case& c) {
       c.input("x", {3, 5, 7});
       c.value = [=](const Inputs& in) {
-        const Training scope(11);
+        const TrainMode scope(11);
         return dropout(in["x"], p);
       };
       c.oracle = [=](const Inputs& in) {
@@ -38,7 +38,7 @@ void add_dropout_cases(Cases& cases) {
       }
     });
   }
-  cases.add("dropout outside a Training scope", [](Case& c) {
+  cases.add("dropout outside a TrainMode scope", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return dropout(2 * in["x"], 0.5); };
     c.oracle = [](const Inputs& in) { return 2 * in["x"]; };

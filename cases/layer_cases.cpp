@@ -1,9 +1,9 @@
 #include "cases/layer_cases.h"
 
-#include "fovea/autograd/ops/attention.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/autograd/ops/attention.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/embedding.h"
@@ -32,7 +32,7 @@ struct InTraining {
 
   template <class Input>
   Tensor operator()(const Input& x) const {
-    const Training scope(7);
+    const TrainMode scope(7);
     return layer(x);
   }
   static void visit(const InTraining& self, Visitor& v) { v("layer", self.layer); }
@@ -45,9 +45,9 @@ struct BiasedAttention {
 
   Tensor operator()(const Tensor& x) const {
     if constexpr (std::same_as<L, Alibi>) {
-      return attention(x, x, x, {.relative = bias(x.size(2), x.size(2), x.dtype())});
+      return attention(x, x, x, {.relative_bias = bias(x.size(2), x.size(2), x.dtype())});
     } else {
-      return attention(x, x, x, {.mask = Mask::causal(), .relative = bias(x.size(2), x.size(2))});
+      return attention(x, x, x, {.mask = Mask::causal(), .relative_bias = bias(x.size(2), x.size(2))});
     }
   }
   static void visit(const BiasedAttention& self, Visitor& v) { v("bias", self.bias); }
@@ -77,7 +77,7 @@ void add_positions(LayerCases& cases, Rng& rng) {
   cases.add("LearnedPositions", LearnedPositions(3, 5, rng), randn({2, 3, 5}, rng));
   const Tensor heads = randn({2, 3, 5, 2}, rng);
   cases.add("Rotary, halves", Rotary(2), heads);
-  cases.add("Rotary, adjacent", Rotary(6, {.pairing = Pairing::adjacent}), randn({2, 3, 6}, rng));
+  cases.add("Rotary, adjacent", Rotary(6, {.pairing = RotaryLayout::adjacent}), randn({2, 3, 6}, rng));
   cases.add("RelativeBias, in attention",
             BiasedAttention<RelativeBias>{RelativeBias(3, rng, {.buckets = 4, .max_distance = 5})}, heads);
   cases.add("Alibi, in attention", BiasedAttention<Alibi>{Alibi(3)}, heads);
@@ -102,10 +102,10 @@ void add_attention(LayerCases& cases, Rng& rng) {
   cases.add("MultiHeadAttention, without biases", attention({.bias = false}), x);
   cases.add("MultiHeadAttention, rotary halves", attention({.rotary = RotaryOptions{}}), x);
   cases.add("MultiHeadAttention, rotary adjacent",
-            attention({.rotary = RotaryOptions{.pairing = Pairing::adjacent, .base = 50}}), x);
+            attention({.rotary = RotaryOptions{.pairing = RotaryLayout::adjacent, .base = 50}}), x);
   cases.add("MultiHeadAttention, ALiBi", attention({.alibi = true}), x, key_bias);
   cases.add("MultiHeadAttention, relative",
-            attention({.relative = RelativeBuckets{.buckets = 4, .max_distance = 3}}), x, key_bias);
+            attention({.relative_bias = RelativeBuckets{.buckets = 4, .max_distance = 3}}), x, key_bias);
   cases.add("MultiHeadAttention, window", attention({.window = 2}), x, key_bias);
   cases.add("MultiHeadAttention, norms of queries and keys", attention({.qk_norm = true}), x);
   cases.add("MultiHeadAttention, softcap", attention({.softcap = 1.5}), x);

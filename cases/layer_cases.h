@@ -9,7 +9,7 @@
 
 /// The table by which every layer is checked, read by the tests and by `fovea check`.
 ///
-/// To add a layer: add a row to layers/cases.cpp, with the layer and an input of different primes:
+/// To add a layer: add a row to cases/layer_cases.cpp, with the layer and an input of different primes:
 ///
 ///   cases.add("Linear", Linear(5, 3, rng), randn({2, 7, 5}, rng));
 ///

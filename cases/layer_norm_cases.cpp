@@ -1,8 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -25,7 +25,7 @@ Tensor normalize_rows(const Tensor& x, const Tensor& gain, const Tensor& bias, d
 }
 
 // So many rows that the sums over them are cut into pieces. Each is (-1, 1) or (1, -1).
-Special many_rows() {
+Example many_rows() {
   constexpr std::int64_t rows = 70'001;
   const double spread = std::sqrt(1 + 1e-5);
   std::vector<double> x, value;
@@ -63,7 +63,7 @@ void add_layer_norm_cases(Cases& cases) {
       };
       c.value = with([](const auto&... arguments) { return layer_norm(arguments...); });
       c.oracle = with(normalize_rows);
-      c.composed = with([](const auto&... arguments) { return composed::layer_norm(arguments...); });
+      c.composed = with([](const auto&... arguments) { return reference::layer_norm(arguments...); });
       c.kernel = Kernel::layer_norm;
       c.backward_kernel = Kernel::layer_norm_backward;
       c.refuses<ValueError>("a negative eps", "[layer_norm]",
@@ -91,12 +91,12 @@ void add_layer_norm_cases(Cases& cases) {
     c.value = [](const Inputs& in) { return layer_norm(in["x"]); };
     c.oracle = [](const Inputs& in) { return normalize_rows(in["x"], {}, {}, 1e-5); };
     const double spread = std::sqrt(1.25 + 1e-5);
-    c.special({.name = "a small spread far from 0",
+    c.example({.name = "a small spread far from 0",
                .inputs = {{"x", tensor({40000, 40001, 40002, 40003}, f64)}},
                .value = {-1.5 / spread, -0.5 / spread, 0.5 / spread, 1.5 / spread},
                .cotangent = {1, 1, 1, 1}});
-    c.special({.name = "a constant row", .inputs = {{"x", tensor({3, 3, 3}, f64)}}, .value = {0, 0, 0}});
-    c.special(many_rows());
+    c.example({.name = "a constant row", .inputs = {{"x", tensor({3, 3, 3}, f64)}}, .value = {0, 0, 0}});
+    c.example(many_rows());
   });
 }
 

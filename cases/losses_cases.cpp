@@ -91,7 +91,7 @@ void add_losses_cases(Cases& cases) {
     c.oracle = [](const Inputs& in) {
       return binary_by_elements(in["logits"], tensor({0, 0, 1, 1}, f64), scalar(1, f64), Reduction::none);
     };
-    c.special({.name = "no overflow",
+    c.example({.name = "no overflow",
                .inputs = {{"logits", tensor({-1e4, 1e4, -1e4, 1e4}, f64)}},
                .value = {0, 1e4, 1e4, 0},
                .gradients = {{"logits", {0, 1, -1, 0}}}});

@@ -22,7 +22,7 @@ Tensor whole_numbers(const Shape& shape, int step) {
 }
 
 // More rows and columns than a tile has; and the inner size is cut, forward and in one gradient.
-Special several_tiles() {
+Example several_tiles() {
   const Tensor a = whole_numbers({127, 307}, 3), b = whole_numbers({307, 113}, 5);
   const Tensor dy = whole_numbers({127, 113}, 2);
   return {.name = "several tiles",
@@ -52,7 +52,7 @@ void add_matmul_cases(Cases& cases) {
       });
       c.refuses<ShapeError>("a scalar", "[matmul]",
                             [](const Inputs&) { return matmul(zeros({}), zeros({5})); });
-      if (a.size() == 2 && b.size() == 2) c.special(several_tiles());
+      if (a.size() == 2 && b.size() == 2) c.example(several_tiles());
     });
   };
   const NamedFunction matrices = [](const Inputs& in) { return sum_of_products(in["a"], in["b"]); };

@@ -17,7 +17,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return exp(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::exp(x); }); };
-    c.special({.name = "at -inf and 0",
+    c.example({.name = "at -inf and 0",
                .inputs = {{"x", tensor({-infinity, 0}, f64)}},
                .value = {0, 1},
                .gradients = {{"x", {0, 1}}}});
@@ -26,7 +26,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7}, positive);
     c.value = [](const Inputs& in) { return log(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::log(x); }); };
-    c.special({.name = "at 0, where no gradient comes in",
+    c.example({.name = "at 0, where no gradient comes in",
                .inputs = {{"x", tensor({0, 1}, f64)}},
                .value = {-infinity, 0},
                .cotangent = {0, 2},
@@ -36,7 +36,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7}, positive);
     c.value = [](const Inputs& in) { return sqrt(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::sqrt(x); }); };
-    c.special({.name = "at 0",
+    c.example({.name = "at 0",
                .inputs = {{"x", tensor({0, 4}, f64)}},
                .value = {0, 2},
                .cotangent = {3, 1},
@@ -53,7 +53,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return abs(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::abs(x); }); };
-    c.special({.name = "at 0",
+    c.example({.name = "at 0",
                .inputs = {{"x", tensor({0, -2}, f64)}},
                .value = {0, 2},
                .cotangent = {3, 5},
@@ -63,7 +63,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return tanh(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::tanh(x); }); };
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {-1, 1},
                .gradients = {{"x", {0, 0}}}});
@@ -72,7 +72,7 @@ void add_pointwise_cases(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return erf(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::erf(x); }); };
-    c.special({.name = "far out",
+    c.example({.name = "far out",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {-1, 1},
                .gradients = {{"x", {0, 0}}}});
@@ -96,7 +96,7 @@ void add_pointwise_cases(Cases& cases) {
     // Alone, its gradient is zero throughout, and there would be nothing to check.
     c.value = [](const Inputs& in) { return pow(in["x"], 0) * in["x"]; };
     c.oracle = [](const Inputs& in) { return in["x"]; };
-    c.special({.name = "x^0, x^1, x^2 and x^0.5 at 0",
+    c.example({.name = "x^0, x^1, x^2 and x^0.5 at 0",
                .inputs = {{"x", tensor({0.0}, f64)}},
                .value = {1, 0, 0, 0},
                .cotangent = {1, 2, 3, 0},
@@ -115,7 +115,7 @@ void add_pointwise_cases(Cases& cases) {
       c.oracle = [](const Inputs& in) {
         return map_elements(in["a"], in["b"], [](double x, double y) { return std::pow(x, y); });
       };
-      c.special({.name = "0^2, 0^1, 0^0 and 2^3",
+      c.example({.name = "0^2, 0^1, 0^0 and 2^3",
                  .inputs = {{"a", tensor({0, 0, 0, 2}, f64)}, {"b", tensor({2, 1, 0, 3}, f64)}},
                  .value = {0, 0, 1, 8},
                  .gradients = {{"a", {0, 1, 0, 12}}, {"b", {0, 0, 0, 8 * std::log(2.0)}}}});

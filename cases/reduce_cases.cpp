@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -57,7 +57,7 @@ Tensor fold_axes(const Tensor& x, const std::vector<bool>& reduced, bool keep, F
 
 // A sum so long that it is cut into pieces: of small whole numbers, which f32 adds up exactly. The results
 // lie one after the other or side by side.
-Special several_pieces(bool side_by_side) {
+Example several_pieces(bool side_by_side) {
   constexpr std::int64_t n = 200'003;
   std::vector<double> x, gradient, sums(2, 0);
   for (std::int64_t i = 0; i < 2 * n; ++i) {
@@ -102,10 +102,10 @@ void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin
     });
   };
   row("the last axis", -1, {false, false, true}, false);
-  row("the first axis, kept", 0, {true, false, false}, keep_axis);
+  row("the first axis, kept", 0, {true, false, false}, keepdims);
   row("the middle axis", 1, {false, true, false}, false);
   row("two axes apart", {2, 0}, {true, false, true}, false);
-  row("two axes apart, kept", {0, -1}, {true, false, true}, keep_axis);
+  row("two axes apart, kept", {0, -1}, {true, false, true}, keepdims);
   row("all axes", {0, 1, 2}, {true, true, true}, false);
 }
 
@@ -115,14 +115,14 @@ void add_reduce_cases(Cases& cases) {
   add_reduction(cases, "sum", sum, nullptr, add_up, false);
   add_reduction(cases, "mean", mean, nullptr, average, true);
   add_reduction(cases, "max", max, nullptr, largest, true);
-  add_reduction(cases, "logsumexp", logsumexp, composed::logsumexp, log_of_exps, false);
+  add_reduction(cases, "logsumexp", logsumexp, reference::logsumexp, log_of_exps, false);
 
   cases.add("sum, everything", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.value = [](const Inputs& in) { return sum(in["x"]); };
     c.oracle = [](const Inputs& in) { return scalar(add_up(in["x"].to_vector()), f64); };
-    c.special(several_pieces(false));
-    c.special(several_pieces(true));
+    c.example(several_pieces(false));
+    c.example(several_pieces(true));
   });
   cases.add("mean, everything", [](Case& c) {
     c.input("x", {2, 3, 5});
@@ -136,14 +136,14 @@ void add_reduce_cases(Cases& cases) {
     c.not_empty = {2, 3, 5};
     c.value = [](const Inputs& in) { return max(in["x"]); };
     c.oracle = [](const Inputs& in) { return scalar(largest(in["x"].to_vector()), f64); };
-    c.special({.name = "ties share equally",
+    c.example({.name = "ties share equally",
                .inputs = {{"x", tensor({1, 3, 3, 2, 3}, f64)}},
                .value = {3},
                .cotangent = {6},
                .gradients = {{"x", {0, 2, 2, 0, 2}}}});
-    c.special(
+    c.example(
         {.name = "NaN is not passed over", .inputs = {{"x", tensor({1, nan, 3}, f64)}}, .value = {nan}});
-    c.special({.name = "all -inf",
+    c.example({.name = "all -inf",
                .inputs = {{"x", tensor({-infinity, -infinity}, f64)}},
                .value = {-infinity},
                .gradients = {{"x", {0.5, 0.5}}}});
@@ -154,11 +154,11 @@ void add_reduce_cases(Cases& cases) {
     c.value = [](const Inputs& in) { return logsumexp(in["x"], -1); };
     c.oracle = [](const Inputs& in) { return log(sum(exp(in["x"]), -1)); };
     c.f32_roundings = 1000;  // the value is rounded at 1000, and the gradient comes from it
-    c.special({.name = "large numbers",
+    c.example({.name = "large numbers",
                .inputs = {{"x", tensor({{1000, 1000}, {-1000, -1000}}, f64)}},
                .value = {1000 + std::log(2.0), -1000 + std::log(2.0)},
                .gradients = {{"x", {0.5, 0.5, 0.5, 0.5}}}});
-    c.special({.name = "nothing to add up",
+    c.example({.name = "nothing to add up",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, -infinity}}, f64)}},
                .value = {-infinity, 0},
                .cotangent = {3, 5},
@@ -183,7 +183,7 @@ void add_reduce_cases(Cases& cases) {
       }
       return from_values(values, {in["x"].size(0)}, f64);
     };
-    c.special({.name = "the first of equal ones",
+    c.example({.name = "the first of equal ones",
                .inputs = {{"x", tensor({{1, 3, 3}, {-infinity, -infinity, -infinity}}, f64)}},
                .value = {1, 0}});
     c.refuses<ShapeError>("nothing to compare", "[argmax]", [](const Inputs&) { argmax(zeros({3, 0})); });

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -33,7 +33,7 @@ void add_rms_norm_cases(Cases& cases) {
       };
       c.value = with([](const auto&... arguments) { return rms_norm(arguments...); });
       c.oracle = with(scale_rows);
-      c.composed = with([](const auto&... arguments) { return composed::rms_norm(arguments...); });
+      c.composed = with([](const auto&... arguments) { return reference::rms_norm(arguments...); });
       c.kernel = Kernel::rms_norm;
       c.backward_kernel = Kernel::rms_norm_backward;
       c.refuses<ValueError>("a negative eps", "[rms_norm]",
@@ -57,8 +57,8 @@ void add_rms_norm_cases(Cases& cases) {
     c.value = [](const Inputs& in) { return rms_norm(in["x"]); };
     c.oracle = [](const Inputs& in) { return scale_rows(in["x"], {}, 1e-5); };
     const double size = std::sqrt(12.5 + 1e-5);
-    c.special({.name = "3 and 4", .inputs = {{"x", tensor({3, 4}, f64)}}, .value = {3 / size, 4 / size}});
-    c.special({.name = "a row of zeros",
+    c.example({.name = "3 and 4", .inputs = {{"x", tensor({3, 4}, f64)}}, .value = {3 / size, 4 / size}});
+    c.example({.name = "a row of zeros",
                .inputs = {{"x", tensor({0, 0, 0}, f64)}},
                .value = {0, 0, 0},
                .gradients = {{"x", {1 / std::sqrt(1e-5), 1 / std::sqrt(1e-5), 1 / std::sqrt(1e-5)}}}});

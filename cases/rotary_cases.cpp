@@ -13,7 +13,7 @@ Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   for (std::int64_t row = 0; row < x.numel() / d; ++row) {
     const double position = static_cast<double>(options.offset + row % length);
     for (std::int64_t i = 0; i < r / 2; ++i) {
-      const bool halves = options.pairing == Pairing::halves;
+      const bool halves = options.pairing == RotaryLayout::halves;
       double& a = values[static_cast<std::size_t>(row * d + (halves ? i : 2 * i))];
       double& b = values[static_cast<std::size_t>(row * d + (halves ? i + r / 2 : 2 * i + 1))];
       const double rate = std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r));
@@ -45,7 +45,7 @@ void add_row(Cases& cases, const std::string& name, const Shape& shape, const Ro
 }
 
 // The reordering by places: channel 2i of an adjacent head is channel i of one in halves, 2i + 1 is i + R/2.
-Tensor reorder_by_places(const Tensor& W, std::int64_t heads, Pairing from, std::int64_t r) {
+Tensor reorder_by_places(const Tensor& W, std::int64_t heads, RotaryLayout from, std::int64_t r) {
   const std::int64_t width = W.size(-1), d = width / heads;
   const std::vector<double> in = W.to_vector();
   std::vector<double> out = in;
@@ -53,8 +53,8 @@ Tensor reorder_by_places(const Tensor& W, std::int64_t heads, Pairing from, std:
     for (std::int64_t i = 0; i < r; ++i) {
       const auto halves = static_cast<std::size_t>(head * d + i / 2 + i % 2 * (r / 2));
       const auto adjacent = static_cast<std::size_t>(head * d + i);
-      if (from == Pairing::halves) out[adjacent] = in[halves];
-      if (from == Pairing::adjacent) out[halves] = in[adjacent];
+      if (from == RotaryLayout::halves) out[adjacent] = in[halves];
+      if (from == RotaryLayout::adjacent) out[halves] = in[adjacent];
     }
   }
   return from_values(out, W.shape(), f64);
@@ -63,25 +63,25 @@ Tensor reorder_by_places(const Tensor& W, std::int64_t heads, Pairing from, std:
 }  // namespace
 
 void add_rotary_cases(Cases& cases) {
-  for (const Pairing pairing : {Pairing::halves, Pairing::adjacent}) {
-    const std::string suffix = pairing == Pairing::halves ? ", halves" : ", adjacent";
+  for (const RotaryLayout pairing : {RotaryLayout::halves, RotaryLayout::adjacent}) {
+    const std::string suffix = pairing == RotaryLayout::halves ? ", halves" : ", adjacent";
     add_row(cases, suffix, {2, 3, 5, 6}, {.pairing = pairing});
     add_row(cases, suffix + ", base 10 from position 7", {3, 6},
             {.pairing = pairing, .base = 10, .offset = 7});
     add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 4});
     add_row(cases, suffix + ", no channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 0});
 
-    cases.add("convert_pairing, from" + suffix.substr(1), [=](Case& c) {
+    cases.add("convert_rotary_layout, from" + suffix.substr(1), [=](Case& c) {
       constexpr std::int64_t heads = 2;
-      const Pairing to = pairing == Pairing::halves ? Pairing::adjacent : Pairing::halves;
+      const RotaryLayout to = pairing == RotaryLayout::halves ? RotaryLayout::adjacent : RotaryLayout::halves;
       c.input("W", {3, 14});
       c.fixed_sizes = {14};
-      c.value = [=](const Inputs& in) { return convert_pairing(in["W"], heads, pairing, to, 6); };
+      c.value = [=](const Inputs& in) { return convert_rotary_layout(in["W"], heads, pairing, to, 6); };
       c.oracle = [=](const Inputs& in) { return reorder_by_places(in["W"], heads, pairing, 6); };
-      c.refuses<ShapeError>("heads that do not divide", "[convert_pairing] the last axis",
-                            [=](const Inputs& in) { return convert_pairing(in["W"], 3, pairing, to); });
-      c.refuses<ShapeError>("odd heads", "[convert_pairing] 7 channels",
-                            [=](const Inputs& in) { return convert_pairing(in["W"], 2, pairing, to); });
+      c.refuses<ShapeError>("heads that do not divide", "[convert_rotary_layout] the last axis",
+                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 3, pairing, to); });
+      c.refuses<ShapeError>("odd heads", "[convert_rotary_layout] 7 channels",
+                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 2, pairing, to); });
     });
   }
 }

@@ -199,7 +199,7 @@ void add_pieces(Cases& cases) {
     c.fixed_sizes = {7};
     c.value = [](const Inputs& in) {
       const std::vector<Tensor> pieces = split(in["x"], 1, Shape{2, 0, 3, 2});
-      return pieces[0] * 2 + pieces[3] * pieces[3] + sum(pieces[1]) + sum(pieces[2], 1, keep_axis);
+      return pieces[0] * 2 + pieces[3] * pieces[3] + sum(pieces[1]) + sum(pieces[2], 1, keepdims);
     };
     c.oracle = [](const Inputs& in) {
       const Tensor& x = in["x"];

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 
 namespace fovea {
 namespace {
@@ -20,9 +20,9 @@ void add_softmax_cases(Cases& cases) {
       c.value = [=](const Inputs& in) { return softmax(in["x"], axis); };
       c.oracle = [=](const Inputs& in) {
         const Tensor e = exp(in["x"]);
-        return e / sum(e, axis, keep_axis);
+        return e / sum(e, axis, keepdims);
       };
-      c.composed = [=](const Inputs& in) { return composed::softmax(in["x"], axis); };
+      c.composed = [=](const Inputs& in) { return reference::softmax(in["x"], axis); };
       c.kernel = Kernel::softmax;
       c.backward_kernel = Kernel::softmax_backward;
       c.refuses<ShapeError>("an axis out of range", "[softmax] axis 3",
@@ -32,8 +32,8 @@ void add_softmax_cases(Cases& cases) {
     cases.add(fmt::format("log_softmax, axis {}", axis), [axis](Case& c) {
       c.input("x", {3, 5, 7});
       c.value = [=](const Inputs& in) { return log_softmax(in["x"], axis); };
-      c.oracle = [=](const Inputs& in) { return in["x"] - log(sum(exp(in["x"]), axis, keep_axis)); };
-      c.composed = [=](const Inputs& in) { return composed::log_softmax(in["x"], axis); };
+      c.oracle = [=](const Inputs& in) { return in["x"] - log(sum(exp(in["x"]), axis, keepdims)); };
+      c.composed = [=](const Inputs& in) { return reference::log_softmax(in["x"], axis); };
       c.kernel = Kernel::log_softmax;
       c.backward_kernel = Kernel::log_softmax_backward;
       c.refuses<ShapeError>("an axis out of range", "[log_softmax] axis -4",
@@ -45,18 +45,18 @@ void add_softmax_cases(Cases& cases) {
   cases.add("softmax, long rows", [](Case& c) {
     c.input("x", {2, 37});
     c.value = [](const Inputs& in) { return softmax(in["x"]); };
-    c.oracle = [](const Inputs& in) { return composed::softmax(in["x"]); };
-    c.special({.name = "four equal logits and a masked one",
+    c.oracle = [](const Inputs& in) { return reference::softmax(in["x"]); };
+    c.example({.name = "four equal logits and a masked one",
                .inputs = {{"x", tensor({5, 5, -infinity, 5, 5}, f64)}},
                .value = {0.25, 0.25, 0, 0.25, 0.25},
                .cotangent = {1, 2, 100, 3, 6},
                .gradients = {{"x", {-0.5, -0.25, 0, 0, 0.75}}}});
-    c.special({.name = "a row with nothing to see",
+    c.example({.name = "a row with nothing to see",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {0, 0, 0.5, 0.5},
                .cotangent = {3, 5, 4, 8},
                .gradients = {{"x", {0, 0, -1, 1}}}});
-    c.special({.name = "large logits",
+    c.example({.name = "large logits",
                .inputs = {{"x", tensor({{1e8, 1e8, 0}, {-1e8, -1e8, -2e8}}, f64)}},
                .value = {0.5, 0.5, 0, 0.5, 0.5, 0},
                .cotangent = {4, 8, 100, 4, 8, 100},
@@ -65,19 +65,19 @@ void add_softmax_cases(Cases& cases) {
   cases.add("log_softmax, long rows", [](Case& c) {
     c.input("x", {2, 37});
     c.value = [](const Inputs& in) { return log_softmax(in["x"]); };
-    c.oracle = [](const Inputs& in) { return composed::log_softmax(in["x"]); };
+    c.oracle = [](const Inputs& in) { return reference::log_softmax(in["x"]); };
     const double l2 = std::log(2.0);
-    c.special({.name = "one masked",
+    c.example({.name = "one masked",
                .inputs = {{"x", tensor({3, -infinity, 3}, f64)}},
                .value = {-l2, -infinity, -l2},
                .cotangent = {4, 0, 8},
                .gradients = {{"x", {-2, 0, 2}}}});
-    c.special({.name = "a row with nothing to see",
+    c.example({.name = "a row with nothing to see",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {-infinity, -infinity, -l2, -l2},
                .cotangent = {3, 5, 4, 8},
                .gradients = {{"x", {0, 0, -2, 2}}}});
-    c.special({.name = "large logits",
+    c.example({.name = "large logits",
                .inputs = {{"x", tensor({1e8, 1e8}, f64)}},
                .value = {-l2, -l2},
                .cotangent = {4, 8},

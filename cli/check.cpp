@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cases/cases.h"
+#include "cases/layer_cases.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
-#include "cases/layer_cases.h"
 
 namespace fovea::cli {
 namespace {

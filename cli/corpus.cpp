@@ -9,8 +9,8 @@
 
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "fovea/train/data/text_data.h"
+#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "fovea/train/tokenizers/tokenizer.h"
 
 namespace fovea::cli {
@@ -90,16 +90,16 @@ Corpus corpus_of_text(const Settings& settings, const TokenData& data, const std
   Corpus corpus;
   corpus.vocabulary = data.vocabulary();
   corpus.context = context;
-  const Crops crops{settings.recipe.batch, context};
+  const Blocks blocks{settings.recipe.batch, context};
   if (settings.validation == 0) {
-    corpus.training = at_random(data, crops);
+    corpus.training = at_random(data, blocks);
     corpus.description =
         fmt::format("{}: {} tokens, {} known", name, with_commas(data.size()), data.vocabulary());
     return corpus;
   }
   const Split<TokenData> parts = split(data, settings.validation);
-  corpus.training = at_random(parts.train, crops);
-  corpus.validation = in_order(parts.validation, Crops{evaluation_batch, context});
+  corpus.training = at_random(parts.train, blocks);
+  corpus.validation = in_order(parts.validation, Blocks{evaluation_batch, context});
   corpus.description =
       fmt::format("{}: {} tokens to train on, {} for validation, {} known", name,
                   with_commas(parts.train.size()), with_commas(parts.validation.size()), data.vocabulary());

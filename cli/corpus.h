@@ -6,8 +6,8 @@
 
 #include "cli/settings.h"
 #include "fovea/train/io/safetensors.h"
-#include "fovea/train/tasks/task.h"
 #include "fovea/train/loop/trainer.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 

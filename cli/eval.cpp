@@ -10,8 +10,8 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/terminal.h"
-#include "fovea/autograd/base/parallel.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/parallel.h"
 
 namespace fovea::cli {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "fovea/autograd/base/shape.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/train/loop/run_folder.h"
+#include "fovea/autograd/base/shape.h"
 #include "fovea/train/io/safetensors.h"
+#include "fovea/train/loop/run_folder.h"
 
 namespace fovea::cli {
 namespace {

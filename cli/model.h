@@ -2,8 +2,8 @@
 
 #include <variant>
 
-#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/gpt.h"
 #include "fovea/layers/one_head_model.h"

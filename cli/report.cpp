@@ -17,18 +17,18 @@ namespace {
 // The same instances each time, whatever the run's seed.
 constexpr std::uint64_t score_seed = 0x5c04e;
 
-std::string text_of(const Measure& measure, double value) {
-  if (measure.unit == Measure::Unit::share) return fmt::format("{:.2f}%", 100 * value);
+std::string text_of(const Metric& metric, double value) {
+  if (metric.unit == Metric::Unit::share) return fmt::format("{:.2f}%", 100 * value);
   return fmt::format("{:.4f} nats", value);
 }
 
-void print_measure(const Measure& measure) {
-  const char* relation = measure.better == Measure::Better::higher ? "at least" : "at most";
-  const double limit = measure.better == Measure::Better::higher ? measure.right - measure.allowed
-                                                                 : measure.right + measure.allowed;
-  fmt::print("{:<28} {:>12}   right is {}; {} {} counts: {}\n", measure.name, text_of(measure, measure.value),
-             text_of(measure, measure.right), relation, text_of(measure, limit),
-             measure.reached() ? "reached" : "NOT reached");
+void print_measure(const Metric& metric) {
+  const char* relation = metric.better == Metric::Better::higher ? "at least" : "at most";
+  const double limit =
+      metric.better == Metric::Better::higher ? metric.right - metric.allowed : metric.right + metric.allowed;
+  fmt::print("{:<28} {:>12}   right is {}; {} {} counts: {}\n", metric.name, text_of(metric, metric.value),
+             text_of(metric, metric.right), relation, text_of(metric, limit),
+             metric.reached() ? "reached" : "NOT reached");
 }
 
 }  // namespace
@@ -44,9 +44,9 @@ bool print_score(const Settings& settings, const Model& model) {
     return print_agreement(std::get<OneHeadModel>(model.network), rng);
   const std::unique_ptr<Task> task = make_task(settings.task);
   bool reached = true;
-  for (const Measure& measure : task->score([&](const Indices& ids) { return model(ids); }, rng)) {
-    print_measure(measure);
-    reached = reached && measure.reached();
+  for (const Metric& metric : task->score([&](const Indices& ids) { return model(ids); }, rng)) {
+    print_measure(metric);
+    reached = reached && metric.reached();
   }
   std::fflush(stdout);
   if (!reached) fmt::print(stderr, "fovea: it has not learned the task: train for more --steps\n");

@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/run.h"
-#include "fovea/autograd/base/parallel.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/parallel.h"
 #include "fovea/train/generate/generate.h"
 
 namespace fovea::cli {

@@ -14,8 +14,8 @@
 
 #include "cli/options.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/train/tasks/task.h"
 #include "fovea/train/data/text_data.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 namespace {
@@ -62,10 +62,10 @@ const Names<OptimizerKind> optimizer_kinds{{"adamw", OptimizerKind::adamw},
                                            {"sgd", OptimizerKind::sgd},
                                            {"lion", OptimizerKind::lion},
                                            {"muon", OptimizerKind::muon}};
-const Names<Decay> decays{{"constant", Decay::constant},
-                          {"linear", Decay::linear},
-                          {"cosine", Decay::cosine},
-                          {"wsd", Decay::warmup_stable_decay}};
+const Names<LrSchedule> decays{{"constant", LrSchedule::constant},
+                               {"linear", LrSchedule::linear},
+                               {"cosine", LrSchedule::cosine},
+                               {"wsd", LrSchedule::warmup_stable_decay}};
 const Names<Positions> position_kinds{
     {"learned", Positions::learned}, {"sine-cosine", Positions::sine_cosine}, {"rotary", Positions::rotary},
     {"alibi", Positions::alibi},     {"relative", Positions::relative},       {"none", Positions::none}};

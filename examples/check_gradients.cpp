@@ -14,7 +14,7 @@ namespace {
 Tensor wrong_linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   const Tensor y = (matmul(x, W) + b).detach();
   return record("wrong_linear", y, {x, W, b}, {x, W},
-                [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   const Tensor &x = saved[0], &W = saved[1];
                   return {matmul(dy, transpose(W)), matmul(transpose(x), dy), select(dy, 0, 0)};
                 });

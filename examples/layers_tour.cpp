@@ -21,7 +21,7 @@ void expect(const char* layer, const Tensor& y, const Shape& shape) {
 
 Indices draw_ids(Rng& rng) {
   return Indices({B, T}, [&](std::int64_t* out) {
-    for (std::int64_t i = 0; i < B * T; ++i) out[i] = rng.below(V);
+    for (std::int64_t i = 0; i < B * T; ++i) out[i] = rng.uniform_int(V);
   });
 }
 
@@ -44,7 +44,7 @@ void words_and_positions(Rng& rng) {
 
   const Tensor q = randn({B, H, T, D}, rng), k = randn({B, H, T, D}, rng), v = randn({B, H, T, D}, rng);
   // [rotary]
-  const Rotary turn(D, {.pairing = Pairing::halves});
+  const Rotary turn(D, {.pairing = RotaryLayout::halves});
   const Tensor y = attention(turn(q), turn(k), v, {.mask = Mask::causal()});
   const Tensor next = turn(slice(q, -2, T - 1, T), /*offset=*/T - 1);  // one step, while generating
   // [rotary]
@@ -52,15 +52,15 @@ void words_and_positions(Rng& rng) {
   expect("Rotary, one step", next, {B, H, 1, D});
 
   const Tensor Wq = randn({C, H * D}, rng);
-  // [convert_pairing]
-  const Tensor as_in_the_paper = convert_pairing(Wq, H, Pairing::halves, Pairing::adjacent);
-  // [convert_pairing]
-  expect("convert_pairing", as_in_the_paper, Wq.shape());
+  // [convert_rotary_layout]
+  const Tensor as_in_the_paper = convert_rotary_layout(Wq, H, RotaryLayout::halves, RotaryLayout::adjacent);
+  // [convert_rotary_layout]
+  expect("convert_rotary_layout", as_in_the_paper, Wq.shape());
 
   // [relative]
   const RelativeBias near(H, rng, {.buckets = 32, .max_distance = 128});
-  const Tensor as_t5 = attention(q, k, v, {.mask = Mask::causal(), .relative = near(T, T)});
-  const Tensor as_alibi = attention(q, k, v, {.mask = Mask::causal(), .relative = Alibi(H)(T, T)});
+  const Tensor as_t5 = attention(q, k, v, {.mask = Mask::causal(), .relative_bias = near(T, T)});
+  const Tensor as_alibi = attention(q, k, v, {.mask = Mask::causal(), .relative_bias = Alibi(H)(T, T)});
   // [relative]
   expect("RelativeBias", as_t5, v.shape());
   expect("Alibi", as_alibi, v.shape());
@@ -159,15 +159,15 @@ void models(Rng& rng) {
   expect("Gpt, generating", next, {B, 1, V});
 
   // [watch]
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("blocks.*.attention.weights").replace("blocks.1.attention.heads", [](const Tapped& tapped) {
     return tapped.value * reshape(tensor({1, 0, 1}), {H, 1, 1});  // (B, H, T, D) without head 1
   });
   const Tensor ablated = model.logits(ids);
   const Tensor map = watch["blocks.0.attention.weights"];  // (B, H, T, T), rows summing to 1
   // [watch]
-  expect("Watch, replacing", ablated, {B, T, V});
-  expect("Watch, reading", map, {B, H, T, T});
+  expect("Hooks, replacing", ablated, {B, T, V});
+  expect("Hooks, reading", map, {B, H, T, T});
 
   // [encoder]
   const Encoder encoder({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
@@ -181,7 +181,7 @@ void while_training(const Tensor& x, Rng& rng) {
   const Dropout drop(0.1);
   const Tensor same = drop(x);  // evaluation is the default, and changes nothing
   {
-    const Training training(/*seed=*/7);
+    const TrainMode training(/*seed=*/7);
     const Tensor thinned = drop(x);  // a tenth is 0, the rest is scaled by 1 / 0.9
   }
   // [dropout]

@@ -22,9 +22,8 @@ fovea::Tensor softplus(const fovea::Tensor& x) {
   // The rule is written with ops, so the gradient can itself be differentiated. It uses what is saved, x.
   return fovea::record(
       "softplus", value, {x}, {x},
-      [](const fovea::Saved& saved, const fovea::Tensor& dy, const fovea::Needs&) -> fovea::Gradients {
-        return {dy * fovea::sigmoid(saved[0])};
-      });
+      [](const fovea::Saved& saved, const fovea::Tensor& dy,
+         const fovea::NeedsGradient&) -> fovea::Gradients { return {dy * fovea::sigmoid(saved[0])}; });
 }
 // [op]
 

@@ -31,7 +31,7 @@ int main() {
   // [groups]
   AdamW optimizer(named_parameters(model), {.learning_rate = 1e-2,
                                             .weight_decay = 0.1,
-                                            .groups = {{.pattern = "out.*", .rate_factor = 0.5},
+                                            .groups = {{.pattern = "out.*", .lr_scale = 0.5},
                                                        {.pattern = "norm.*", .weight_decay = 0.0}}});
   fmt::print("{}\n", parameter_table(optimizer));
   // [groups]
@@ -43,7 +43,7 @@ int main() {
 
   // [loop]
   constexpr std::int64_t steps = 300;
-  const Schedule schedule({.decay = Decay::cosine, .rate = 1e-2, .steps = steps, .warmup = 20});
+  const Schedule schedule({.decay = LrSchedule::cosine, .rate = 1e-2, .steps = steps, .warmup = 20});
   Ema average(named_parameters(model), 0.98);
   for (std::int64_t step = 0; step < steps; ++step) {
     backward(loss_of(model, randn({32, 3}, rng)));

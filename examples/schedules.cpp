@@ -13,9 +13,11 @@ int main() {
   // [schedules]
   constexpr std::int64_t N = 100, W = 9, D = 20;  // steps of the run, of the warm-up, of the last decay
   const Schedule constant({.rate = 1e-3, .steps = N, .warmup = W});
-  const Schedule linear({.decay = Decay::linear, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
-  const Schedule cosine({.decay = Decay::cosine, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
-  const Schedule stable({.decay = Decay::warmup_stable_decay,
+  const Schedule linear(
+      {.decay = LrSchedule::linear, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
+  const Schedule cosine(
+      {.decay = LrSchedule::cosine, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
+  const Schedule stable({.decay = LrSchedule::warmup_stable_decay,
                          .rate = 1e-3,
                          .final_rate = 1e-4,
                          .steps = N,

@@ -1,4 +1,4 @@
-// From text to batches: tokenizers, token files, a split, random crops and batches in order.
+// From text to batches: tokenizers, token files, a split, random blocks and batches in order.
 
 #include <fmt/core.h>
 
@@ -60,12 +60,12 @@ int main() {
   // [token_file]
 
   // [batches]
-  const Crops crops{.batch = 12, .context = 64};
+  const Blocks blocks{.batch = 12, .context = 64};
   Rng rng(1);
-  const Batch batch = random_batch(train, crops, rng);  // inputs and targets: (12, 64)
+  const Batch batch = random_batch(train, blocks, rng);  // inputs and targets: (12, 64)
 
-  for (std::int64_t i = 0; i < batch_count(validation, crops); ++i) {
-    const Batch part = batch_at(validation, crops, i);
+  for (std::int64_t i = 0; i < batch_count(validation, blocks); ++i) {
+    const Batch part = batch_at(validation, blocks, i);
     // cross_entropy(model(part.inputs), part.targets, {.ignore_index = ignored_target})
   }
   // [batches]

@@ -43,7 +43,7 @@ int main() {
   double loss_now = 0;
   for (int step = 1; step <= 400; ++step) {
     const Indices ids({batch, time}, [&](std::int64_t* out) {
-      for (std::int64_t i = 0; i < batch * time; ++i) out[i] = rng.below(vocabulary);
+      for (std::int64_t i = 0; i < batch * time; ++i) out[i] = rng.uniform_int(vocabulary);
     });
     const Indices targets({batch, time}, [&](std::int64_t* out) {
       for (std::int64_t i = 0; i < batch * time; ++i) out[i] = i % time < distance ? -1 : ids[i - distance];

@@ -23,7 +23,7 @@ std::string sums() {
   std::string text;
   Rng rng(1);
   for (int i = 0; i < 2000; ++i) {
-    const std::int64_t a = rng.below(10), b = rng.below(10);
+    const std::int64_t a = rng.uniform_int(10), b = rng.uniform_int(10);
     text += fmt::format("{}+{}={:02}. ", a, b, a + b);
   }
   return text;
@@ -41,18 +41,20 @@ void train(const std::filesystem::path& folder, std::int64_t stop_at) {
   // [trainer]
   constexpr std::int64_t steps = 200;
   AdamW optimizer(named_parameters(model), {.weight_decay = 0.1});
-  const Crops crops{.batch = 8, .context = 16};
-  const BatchSource source = [&](std::int64_t, Rng& draws) { return random_batch(data.train, crops, draws); };
+  const Blocks blocks{.batch = 8, .context = 16};
+  const BatchSource source = [&](std::int64_t, Rng& draws) {
+    return random_batch(data.train, blocks, draws);
+  };
   const EvaluationSource evaluation = [&](std::int64_t index) -> std::optional<Batch> {
-    if (index == batch_count(data.validation, crops)) return std::nullopt;
-    return batch_at(data.validation, crops, index);
+    if (index == batch_count(data.validation, blocks)) return std::nullopt;
+    return batch_at(data.validation, blocks, index);
   };
   const Interrupt interrupt;
   Trainer trainer(
       model, optimizer, source,
       {.steps = steps,
-       .learning_rate =
-           Schedule({.decay = Decay::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
+       .learning_rate = Schedule(
+           {.decay = LrSchedule::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
        .accumulate = 2,
        .clip = 1,
        .evaluation = evaluation,

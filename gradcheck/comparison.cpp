@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "autograd/base/fail.h"
-#include "gradcheck/hints.h"
 #include "autograd/kernels/strided.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
+#include "gradcheck/hints.h"
 
 namespace fovea::detail {
 namespace {
@@ -109,14 +109,15 @@ class TensorComparison {
       double analytic = 0;
       for (const std::size_t i : checked) {
         offsets.push_back(offsets_[i]);
-        direction.push_back((rng.below(2) ? 1 : -1) * (0.5 + rng.uniform()) / length);
+        direction.push_back((rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform()) / length);
         analytic += direction.back() * analytic_[i];
       }
       Moved line(x_, std::move(offsets), std::move(direction));
       findings_.push_back({{}, 0, analytic, differentiate_along(line, 0, analytic)});
     }
     for (std::int64_t k = 0; k < screen.elements; ++k) {
-      check_element(checked[static_cast<std::size_t>(rng.below(static_cast<std::int64_t>(checked.size())))]);
+      check_element(
+          checked[static_cast<std::size_t>(rng.uniform_int(static_cast<std::int64_t>(checked.size())))]);
     }
   }
 
@@ -264,7 +265,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 Tensor random_weights(const Shape& shape, Rng& rng) {
   std::vector<double> values(static_cast<std::size_t>(numel(shape)));
-  for (double& value : values) value = (rng.below(2) ? 1 : -1) * (0.5 + rng.uniform());
+  for (double& value : values) value = (rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform());
   return from_values(values, shape, f64);
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gradcheck/richardson.h"
-#include "fovea/gradcheck/gradcheck.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/gradcheck/gradcheck.h"
+#include "gradcheck/richardson.h"
 
 // One function against finite differences.
 namespace fovea::detail {

@@ -6,11 +6,11 @@
 #include <span>
 #include <utility>
 
-#include "gradcheck/comparison.h"
 #include "autograd/kernels/strided.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
+#include "gradcheck/comparison.h"
 
 namespace fovea::detail {
 namespace {
@@ -71,7 +71,8 @@ Values sensitivities(const Subject& wide, const std::vector<Values>& inputs, con
   for (int k = 0; k < perturbations; ++k) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       Values moved = inputs[i];
-      for (double& v : moved) v *= 1 + f32_rounding * (rng.below(2) ? 1 : -1) * (0.5 + rng.uniform() / 2);
+      for (double& v : moved)
+        v *= 1 + f32_rounding * (rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform() / 2);
       assign(wide.tensors[i].tensor, moved);
     }
     const Results near = results_of(wide, seed);

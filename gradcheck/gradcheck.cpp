@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "autograd/base/fail.h"
-#include "gradcheck/comparison.h"
-#include "gradcheck/f32_drift.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
+#include "gradcheck/comparison.h"
+#include "gradcheck/f32_drift.h"
 
 namespace fovea {
 

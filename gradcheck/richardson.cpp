@@ -62,9 +62,10 @@ class Windows {
   std::vector<double> steps_, distances_;
 };
 
-class Ladder {
+class Richardson {
  public:
-  Ladder(const Along& f, std::span<const double> w, std::span<const double> noise, const Search& search)
+  Richardson(const DirectionalFunction& f, std::span<const double> w, std::span<const double> noise,
+             const Search& search)
       : f_(f), w_(w), noise_(noise), search_(search), last_change_(w.size(), 0) {}
 
   Differences run(std::span<const double> centre) {
@@ -288,7 +289,7 @@ class Ladder {
     }
   }
 
-  const Along& f_;
+  const DirectionalFunction& f_;
   std::span<const double> w_, noise_;
   const Search& search_;
   std::vector<double> last_change_;  // of each output, not 0 once it has changed
@@ -319,9 +320,9 @@ bool Differences::is_kink(double analytic, double limit) const {
   return (differ || jumps) && analytic >= low - doubt - limit && analytic <= high + doubt + limit;
 }
 
-Differences differentiate(const Along& f, std::span<const double> centre, std::span<const double> w,
-                          std::span<const double> noise, const Search& search) {
-  return Ladder(f, w, noise, search).run(centre);
+Differences differentiate(const DirectionalFunction& f, std::span<const double> centre,
+                          std::span<const double> w, std::span<const double> noise, const Search& search) {
+  return Richardson(f, w, noise, search).run(centre);
 }
 
 }  // namespace fovea::detail

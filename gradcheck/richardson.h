@@ -24,7 +24,7 @@ struct Sample {
 };
 
 /// The function along the line: the sample at about t, where 0 is the point of interest.
-using Along = std::function<Sample(double t)>;
+using DirectionalFunction = std::function<Sample(double t)>;
 
 /// What finite differences say about a function at one point.
 struct Differences {
@@ -67,7 +67,7 @@ struct Search {
 /// centre: the outputs at the point of interest, which many lines share.
 /// noise: of each output, how far rounding may put it off, beside epsilon of itself. It counts where f is
 /// left with the rounding of terms that cancel.
-Differences differentiate(const Along& f, std::span<const double> centre, std::span<const double> w,
-                          std::span<const double> noise, const Search& search);
+Differences differentiate(const DirectionalFunction& f, std::span<const double> centre,
+                          std::span<const double> w, std::span<const double> noise, const Search& search);
 
 }  // namespace fovea::detail

@@ -24,7 +24,7 @@ using Wanted = std::shared_ptr<std::vector<bool>>;
 
 // What an op's behaviour depends on besides its inputs.
 struct Scopes {
-  bool watching = watching_for_nonfinite();
+  bool watching = anomaly_mode();
   std::optional<Rng::State> training = training_state();
   Wanted wanted = watcher ? std::make_shared<std::vector<bool>>() : nullptr;
 };
@@ -46,7 +46,7 @@ class ReadOnly final : public Watcher {
   Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override {
     if (before_->tap(layer, name, value).impl() != value.impl()) {
       fail<GraphError>(
-          "[checkpoint] a Watch replaces '{}', shape {}, in what is computed again in backward, where it "
+          "[checkpoint] Hooks replace '{}', shape {}, in what is computed again in backward, where it "
           "would "
           "not be replaced: leave out the checkpoint, or run the pass under NoGrad",
           name, to_string(value.shape()));
@@ -86,7 +86,7 @@ class Recomputation {
  public:
   explicit Recomputation(const Scopes& scopes)
       : recorded_(set_recording(true)),
-        watched_(set_watching(scopes.watching)),
+        watched_(set_anomaly_mode(scopes.watching)),
         later_(set_recorded_later(nullptr)),
         silent_(scopes.wanted) {
     if (scopes.training) {
@@ -97,7 +97,7 @@ class Recomputation {
   }
   ~Recomputation() {
     set_recording(recorded_);
-    set_watching(watched_);
+    set_anomaly_mode(watched_);
     set_recorded_later(later_);
   }
   Recomputation(const Recomputation&) = delete;
@@ -108,8 +108,8 @@ class Recomputation {
   bool watched_;
   const Tensors* later_;
   Silent silent_;
-  std::optional<Training> training_;
-  std::optional<Inference> inference_;
+  std::optional<TrainMode> training_;
+  std::optional<EvalMode> inference_;
 };
 
 // A forward pass whose recording is left to a Recomputation.
@@ -128,7 +128,7 @@ class RecordedLater {
 struct Choice {
   std::vector<std::size_t> inputs, outputs;
 
-  Choice(const Tensors& all_inputs, std::span<const Tensor> cotangents, const Needs& needs) {
+  Choice(const Tensors& all_inputs, std::span<const Tensor> cotangents, const NeedsGradient& needs) {
     for (std::size_t i = 0; i < all_inputs.size(); ++i) {
       if (needs[i]) inputs.push_back(i);
     }
@@ -167,7 +167,7 @@ Tensors record_rerun(const char* name, Tensors values, const Tensors& inputs, co
   const std::vector<std::reference_wrapper<const Tensor>> refs(inputs.begin(), inputs.end());
   record_values(name, values, refs, refs, Order::any,
                 [f, scopes, n = inputs.size()](const Saved& saved, std::span<const Tensor> cotangents,
-                                               const Needs& needs) {
+                                               const NeedsGradient& needs) {
                   Tensors arguments;
                   for (std::size_t i = 0; i < n; ++i) arguments.push_back(saved[i]);
                   const Choice choice(arguments, cotangents, needs);

@@ -5,8 +5,8 @@
 #include <initializer_list>
 
 #include "autograd/base/fail.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -15,7 +15,8 @@ namespace fovea {
 inline void bring_positions(MultiHeadAttentionOptions& attention, Positions positions, bool bidirectional) {
   if (positions == Positions::rotary) attention.rotary.emplace();
   if (positions == Positions::alibi) attention.alibi = true;
-  if (positions == Positions::relative) attention.relative = RelativeBuckets{.bidirectional = bidirectional};
+  if (positions == Positions::relative)
+    attention.relative_bias = RelativeBuckets{.bidirectional = bidirectional};
 }
 
 inline std::vector<TransformerBlock> make_blocks(std::int64_t layers, std::int64_t d_model,

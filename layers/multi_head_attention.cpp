@@ -44,7 +44,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_
     fail<ValueError>("[MultiHeadAttention] {} heads of keys and values can't be shared evenly by {} heads",
                      key_value_heads, heads);
   }
-  if (options.alibi && options.relative) {
+  if (options.alibi && options.relative_bias) {
     fail<ValueError>(
         "[MultiHeadAttention] ALiBi and relative biases are two schemes of positions: choose one");
   }
@@ -72,7 +72,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_
   }
   if (options.rotary) rotary.emplace(head_size, *options.rotary);
   if (options.alibi) alibi.emplace(heads);
-  if (options.relative) relative.emplace(heads, rng, *options.relative);
+  if (options.relative_bias) relative_bias.emplace(heads, rng, *options.relative_bias);
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Mask& mask) const {
@@ -123,8 +123,8 @@ Tensor MultiHeadAttention::joined(const Tensor& q, const Tensor& k, const Tensor
                            .dropout = dropout,
                            .softcap = softcap,
                            .sinks = sinks};
-  if (alibi) options.relative = (*alibi)(q.size(2), k.size(2), q.dtype());
-  if (relative) options.relative = (*relative)(q.size(2), k.size(2));
+  if (alibi) options.relative_bias = (*alibi)(q.size(2), k.size(2), q.dtype());
+  if (relative_bias) options.relative_bias = (*relative_bias)(q.size(2), k.size(2));
   const Tensor of_heads = tap(this, "heads", attended(q, k, v, options));
   const Shape side_by_side{q.size(0), q.size(2), heads * head_size};
   return linear(reshape(transpose(of_heads, 1, 2), side_by_side), Wo, bo);

@@ -14,11 +14,11 @@ std::string joined(std::string_view layer, std::string_view name) {
 
 void check_replacement(const std::string& path, const Tensor& value, const Tensor& replaced) {
   if (!replaced.defined() || replaced.shape() != value.shape()) {
-    fail<ShapeError>("[Watch] '{}' has shape {} and was to be replaced by {}: keep the shape", path,
+    fail<ShapeError>("[Hooks] '{}' has shape {} and was to be replaced by {}: keep the shape", path,
                      to_string(value.shape()), replaced.defined() ? to_string(replaced.shape()) : "nothing");
   }
   if (replaced.dtype() != value.dtype()) {
-    fail<DtypeError>("[Watch] '{}' is {} and was to be replaced by {}: keep the dtype", path,
+    fail<DtypeError>("[Hooks] '{}' is {} and was to be replaced by {}: keep the dtype", path,
                      name_of(value.dtype()), name_of(replaced.dtype()));
   }
 }
@@ -41,39 +41,39 @@ constinit thread_local detail::Watcher* detail::watcher = nullptr;
 
 std::string Tapped::path() const { return joined(layer, name); }
 
-Watch::Watch(std::vector<NestedLayer> layers) : layers_(std::move(layers)), before_(detail::watcher) {
+Hooks::Hooks(std::vector<NestedLayer> layers) : layers_(std::move(layers)), before_(detail::watcher) {
   detail::watcher = this;
 }
 
-Watch::~Watch() { detail::watcher = before_; }
+Hooks::~Hooks() { detail::watcher = before_; }
 
-Watch& Watch::record(std::string_view path) {
+Hooks& Hooks::record(std::string_view path) {
   requests_.push_back({std::string(path), {}});
   return *this;
 }
 
-Watch& Watch::replace(std::string_view path, Replacement replacement) {
-  if (!replacement) fail<ValueError>("[Watch] '{}' was to be replaced by an empty function", path);
+Hooks& Hooks::replace(std::string_view path, Replacement replacement) {
+  if (!replacement) fail<ValueError>("[Hooks] '{}' was to be replaced by an empty function", path);
   requests_.push_back({std::string(path), std::move(replacement)});
   return *this;
 }
 
-const Tensor& Watch::operator[](std::string_view path) const {
+const Tensor& Hooks::operator[](std::string_view path) const {
   const auto last = std::find_if(records_.rbegin(), records_.rend(),
                                  [&](const Tapped& tapped) { return tapped.path() == path; });
   if (last != records_.rend()) return last->value;
   std::string reported;
   for (const auto& [name, calls] : calls_) reported += "\n  " + name;
-  fail<ValueError>("[Watch] nothing was recorded as '{}'; reported so far:{}", path,
+  fail<ValueError>("[Hooks] nothing was recorded as '{}'; reported so far:{}", path,
                    reported.empty() ? " nothing" : reported);
 }
 
-const std::string* Watch::name_of(const Site& layer) const {
+const std::string* Hooks::name_of(const Site& layer) const {
   const auto found = std::ranges::find(layers_, layer, &NestedLayer::site);
   return found == layers_.end() ? nullptr : &found->name;
 }
 
-bool Watch::wants(const Site& layer, std::string_view name) {
+bool Hooks::wants(const Site& layer, std::string_view name) {
   if (before_ && before_->wants(layer, name)) return true;
   const std::string* layer_name = name_of(layer);
   return layer_name && std::ranges::any_of(requests_, [&](const Request& request) {
@@ -81,7 +81,7 @@ bool Watch::wants(const Site& layer, std::string_view name) {
          });
 }
 
-Tensor Watch::tap(const Site& layer, std::string_view name, const Tensor& value) {
+Tensor Hooks::tap(const Site& layer, std::string_view name, const Tensor& value) {
   Tensor now = before_ ? before_->tap(layer, name, value) : value;
   const std::string* layer_name = name_of(layer);
   if (!layer_name) return now;

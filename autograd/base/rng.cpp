@@ -84,7 +84,7 @@ double Rng::normal() {
   return sqrt_of(-2 * log_of(radius_from)) * cosine_of_turn(turn);
 }
 
-std::int64_t Rng::below(std::int64_t n) {
+std::int64_t Rng::uniform_int(std::int64_t n) {
   if (n < 1) fail<ValueError>("[Rng::below] a number below {} asked for: the limit must be at least 1", n);
   const auto limit = static_cast<std::uint64_t>(n);
   const std::uint64_t unfair = (0 - limit) % limit;  // 2^64 mod n: the draws that would favour low numbers

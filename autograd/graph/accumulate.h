@@ -14,7 +14,7 @@ namespace detail {
 void add_in_place(const Tensor& total, const Tensor& part);
 
 /// An op: zeros of a shape, with `part` at a region of it.
-Tensor embed(const Tensor& part, const Shape& shape, const Region& region);
+Tensor scatter_region(const Tensor& part, const Shape& shape, const Region& region);
 
 }  // namespace detail
 }  // namespace fovea

@@ -2,8 +2,8 @@
 #include <memory_resource>
 #include <mutex>
 
-#include "autograd/graph/accumulate.h"
 #include "autograd/base/fail.h"
+#include "autograd/graph/accumulate.h"
 #include "autograd/graph/node.h"
 
 namespace fovea {
@@ -40,10 +40,10 @@ Tensor with_own_array(Tensor gradient) {
 class PassScope {
  public:
   explicit PassScope(bool create_graph)
-      : recorded_(set_recording(create_graph)), watched_(set_watching(false)) {}
+      : recorded_(set_recording(create_graph)), watched_(set_anomaly_mode(false)) {}
   ~PassScope() {
     set_recording(recorded_);
-    set_watching(watched_);
+    set_anomaly_mode(watched_);
   }
   PassScope(const PassScope&) = delete;
   PassScope& operator=(const PassScope&) = delete;
@@ -126,7 +126,7 @@ class Pass {
   }
 
  private:
-  Needs needs(const Node& node) const { return {&node, oldest_}; }
+  NeedsGradient needs(const Node& node) const { return {&node, oldest_}; }
 
   Gradients run_rule(const Node& node, std::span<const Tensor> cotangents) const {
     const Saved saved(&node);
@@ -145,12 +145,12 @@ class Pass {
     if (!needs_recording(inputs)) return gradients;
     for (Gradient& gradient : gradients) {
       if (!gradient.value.defined()) continue;
-      attach_node(node.name, {&gradient.value, 1}, inputs, {}, Order::any,
-                  [name = node.name](const Saved&, std::span<const Tensor>, const Needs&) -> Gradients {
-                    fail<GraphError>(
-                        "[{}] its gradient was computed outside ops, so it can't be differentiated again",
-                        name);
-                  });
+      attach_node(
+          node.name, {&gradient.value, 1}, inputs, {}, Order::any,
+          [name = node.name](const Saved&, std::span<const Tensor>, const NeedsGradient&) -> Gradients {
+            fail<GraphError>(
+                "[{}] its gradient was computed outside ops, so it can't be differentiated again", name);
+          });
     }
     return gradients;
   }
@@ -199,7 +199,7 @@ class Pass {
     Tensor& total = cotangent.total;
     if (create_graph_) {
       const Tensor whole =
-          gradient.region ? embed(gradient.value, info.shape, *gradient.region) : gradient.value;
+          gradient.region ? scatter_region(gradient.value, info.shape, *gradient.region) : gradient.value;
       total = total.defined() ? add(total, whole) : whole;
       return;
     }
@@ -231,7 +231,7 @@ class Pass {
 };
 
 // Adds a pass's result to a leaf's gradient.
-void add_to_leaf(GradientSlot& slot, Tensor gradient, bool create_graph) {
+void add_to_leaf(GradAccumulator& slot, Tensor gradient, bool create_graph) {
   Tensor replaced;  // destroyed outside the lock
   std::lock_guard lock(slot.mutex);
   if (slot.dropped) return;

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "autograd/base/fail.h"
-#include "autograd/kernels/strided.h"
 #include "autograd/graph/node.h"
+#include "autograd/kernels/strided.h"
 
 namespace fovea {
 namespace detail {
@@ -86,6 +86,9 @@ void release(Node* node) noexcept {
   destroying = false;
 }
 
+bool is_leaf(const Node& node) { return node.is_leaf(); }
+const char* op_name(const Node& node) { return node.name; }
+
 Ref<Node> make_leaf(const TensorImpl& value) {
   Ref<Node> leaf(new Node);
   leaf->name = "leaf";
@@ -96,7 +99,7 @@ Ref<Node> make_leaf(const TensorImpl& value) {
 }
 
 bool set_recording(bool on) { return std::exchange(recording_on, on); }
-bool set_watching(bool on) { return std::exchange(anomaly_on, on); }
+bool set_anomaly_mode(bool on) { return std::exchange(anomaly_on, on); }
 const std::vector<Tensor>* set_recorded_later(const std::vector<Tensor>* inputs) {
   return std::exchange(recorded_later, inputs);
 }
@@ -147,7 +150,7 @@ void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, 
   }
 }
 
-bool watching_for_nonfinite() { return anomaly_on; }
+bool anomaly_mode() { return anomaly_on; }
 
 void check_finite(const char* name, std::span<const Tensor> values, TensorRefs inputs) {
   for (const Tensor& value : values) {
@@ -187,12 +190,12 @@ Tensor Saved::operator[](std::size_t i) const {
   return Tensor(std::move(joined));
 }
 
-bool Needs::operator[](std::size_t input) const {
+bool NeedsGradient::operator[](std::size_t input) const {
   const detail::Edge& edge = node_->edges[input];
   return edge.node && edge.node->sequence >= oldest_;
 }
 
-const Shape& Needs::shape(std::size_t input) const {
+const Shape& NeedsGradient::shape(std::size_t input) const {
   const detail::Edge& edge = node_->edges[input];
   return edge.node->outputs[edge.output].shape;
 }
@@ -202,8 +205,8 @@ bool recording() { return detail::recording_on; }
 NoGrad::NoGrad() : before_(detail::set_recording(false)) {}
 NoGrad::~NoGrad() { detail::set_recording(before_); }
 
-Anomaly::Anomaly() : before_(detail::set_watching(true)) {}
-Anomaly::~Anomaly() { detail::set_watching(before_); }
+Anomaly::Anomaly() : before_(detail::set_anomaly_mode(true)) {}
+Anomaly::~Anomaly() { detail::set_anomaly_mode(before_); }
 
 std::string to_dot(const Tensor& output) {
   std::string dot = "digraph fovea {\n  rankdir = BT;\n  node [shape = box];\n";

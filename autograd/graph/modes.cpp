@@ -5,15 +5,15 @@
 namespace fovea {
 namespace {
 
-thread_local Training* open_scope = nullptr;
+thread_local TrainMode* open_scope = nullptr;
 
 }  // namespace
 
-Training::Training(const Rng& rng) : rng_(rng), before_(std::exchange(open_scope, this)) {}
-Training::~Training() { open_scope = before_; }
+TrainMode::TrainMode(const Rng& rng) : rng_(rng), before_(std::exchange(open_scope, this)) {}
+TrainMode::~TrainMode() { open_scope = before_; }
 
-Inference::Inference() : before_(std::exchange(open_scope, nullptr)) {}
-Inference::~Inference() { open_scope = before_; }
+EvalMode::EvalMode() : before_(std::exchange(open_scope, nullptr)) {}
+EvalMode::~EvalMode() { open_scope = before_; }
 
 bool training() { return open_scope != nullptr; }
 

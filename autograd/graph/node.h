@@ -41,7 +41,7 @@ struct Node {
   SmallVector<SavedTensor, 2> saved;
   SmallVector<OutputInfo, 1> outputs;
   Rule rule;
-  Ref<GradientSlot> slot;       // leaves only
+  Ref<GradAccumulator> slot;    // leaves only
   Node* next_doomed = nullptr;  // in the list of nodes about to be destroyed
 
   bool is_leaf() const { return static_cast<bool>(slot); }
@@ -49,9 +49,6 @@ struct Node {
   static void* operator new(std::size_t bytes) { return pool::allocate(bytes); }
   static void operator delete(void* memory, std::size_t bytes) { pool::deallocate(memory, bytes); }
 };
-
-/// The node of a leaf with that value and slot.
-Ref<Node> make_leaf(const TensorImpl& value);
 
 /// While it is set, ops on this thread are not recorded, since they will be run again (`checkpoint`): one
 /// that would be may have only these tensors as inputs that need a gradient. Returns what was set before.
@@ -61,6 +58,6 @@ void check_recorded_later(const char* op, const std::vector<Tensor>& inputs, con
 
 /// Sets whether ops on this thread record, or check their values for Anomaly; returns what it was.
 bool set_recording(bool on);
-bool set_watching(bool on);
+bool set_anomaly_mode(bool on);
 
 }  // namespace fovea::detail

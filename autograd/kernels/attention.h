@@ -55,9 +55,9 @@ struct AttentionInputs {
   AttentionSizes sizes;
   View4<T> q, k, v;
   double scale = 1;
-  double softcap = 0;           ///< 0: none
-  View4<T> bias = {};           ///< (B, H, Tq, Tk)
-  const T* relative = nullptr;  ///< (H or 1, Tq + Tk - 1), row-major: entry j - i + Tq - 1
+  double softcap = 0;                ///< 0: none
+  View4<T> bias = {};                ///< (B, H, Tq, Tk)
+  const T* relative_bias = nullptr;  ///< (H or 1, Tq + Tk - 1), row-major: entry j - i + Tq - 1
   std::int64_t relative_heads = 1;
   const T* sinks = nullptr;  ///< (H,)
   AttentionMask mask = {};

@@ -190,14 +190,14 @@ class AttentionTile {
   T finish_row(std::int64_t i) {
     const std::int64_t query = first_ + i;
     const T* bias = in_.bias ? in_.bias.row(batch_, head_, query) : nullptr;
-    const T* relative = in_.relative ? relative_row(query) : nullptr;
+    const T* relative_bias = in_.relative_bias ? relative_row(query) : nullptr;
     Block<T> top = Block<T>::Constant(hidden);
     for (std::int64_t c = 0; c < width_; c += block_size) {
       const std::int64_t key = tile_ + c, present = std::min<std::int64_t>(block_size, in_.sizes.keys - key);
       Block<T> s = load_part(scores(i) + c, Whole());
       if (in_.softcap > 0) s = bend(s, &slopes_(i, c));
       if (bias) s += load(bias + key * in_.bias.step(), in_.bias.step(), present);
-      if (relative) s += load(relative + key, 1, present);
+      if (relative_bias) s += load(relative_bias + key, 1, present);
       s = hide(s, i, key);
       top = top.max(s);
       store_part(s, scores(i) + c, Whole());
@@ -208,7 +208,7 @@ class AttentionTile {
   // The bias by distance of a query: that for key j at place j.
   const T* relative_row(std::int64_t query) const {
     const std::int64_t head = in_.relative_heads == 1 ? 0 : head_;
-    return in_.relative + head * in_.sizes.distances() + in_.sizes.queries - 1 - query;
+    return in_.relative_bias + head * in_.sizes.distances() + in_.sizes.queries - 1 - query;
   }
 
   Block<T> bend(const Block<T>& s, T* slope) const {

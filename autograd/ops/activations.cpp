@@ -10,8 +10,8 @@
 namespace fovea {
 
 using detail::Block;
-using detail::chain;
 using detail::map_unary;
+using detail::multiply_no_nan;
 
 namespace {
 
@@ -21,9 +21,9 @@ template <class Value, class Slope, class Composed>
 Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Composed composed) {
   const Tensor y = map_unary(x, value);
   return record(name, y, {x}, {x},
-                [slope, composed](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [slope, composed](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   const Tensor x = saved[0];
-                  if (!recording()) return {chain(dy, map_unary(x, slope))};
+                  if (!recording()) return {multiply_no_nan(dy, map_unary(x, slope))};
                   return {grad({composed(x)}, {x}, {.gradients = {dy}, .create_graph = true})[0]};
                 });
 }
@@ -63,10 +63,11 @@ Block<T> normal_density(const Block<T>& x) {
 
 Tensor sigmoid(const Tensor& x) {
   const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::sigmoid(v); });
-  return record("sigmoid", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-    const Tensor y = saved[0];
-    return {chain(dy, y * (1.0 - y))};
-  });
+  return record("sigmoid", y, {x}, {y},
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  const Tensor y = saved[0];
+                  return {multiply_no_nan(dy, y * (1.0 - y))};
+                });
 }
 
 Tensor relu(const Tensor& x) {
@@ -76,9 +77,10 @@ Tensor relu(const Tensor& x) {
     for (int i = 0; i < kernels::block_size; ++i) result[i] = v[i] <= 0 ? T(0) : v[i];
     return result;
   });
-  return record("relu", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-    return {where(saved[0] > 0.0, dy, 0.0)};
-  });
+  return record("relu", y, {x}, {y},
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return {where(saved[0] > 0.0, dy, 0.0)};
+                });
 }
 
 Tensor silu(const Tensor& x) {
@@ -88,7 +90,7 @@ Tensor silu(const Tensor& x) {
         const Block<T> s = kernels::sigmoid(v);
         return s * (1 + v * (1 - s));
       },
-      composed::silu);
+      reference::silu);
 }
 
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
@@ -102,7 +104,7 @@ Tensor gelu(const Tensor& x, const GeluOptions& options) {
           const Block<T> other = e.min(std::numeric_limits<T>::max()) * s;
           return s + s * other * v * (T(sqrt_8_over_pi) + T(3 * sqrt_8_over_pi * gelu_cubic) * v * v);
         },
-        [](const Tensor& x) { return composed::gelu(x, {.tanh = true}); });
+        [](const Tensor& x) { return reference::gelu(x, {.tanh = true}); });
   }
   return activation(
       "gelu", x,
@@ -112,10 +114,10 @@ Tensor gelu(const Tensor& x, const GeluOptions& options) {
       []<class T>(const Block<T>& v) -> Block<T> {
         return T(0.5) * (1 + kernels::erf<T>(v * T(1 / std::numbers::sqrt2))) + v * normal_density(v);
       },
-      [](const Tensor& x) { return composed::gelu(x); });
+      [](const Tensor& x) { return reference::gelu(x); });
 }
 
-namespace composed {
+namespace reference {
 
 Tensor silu(const Tensor& x) { return x * fovea::sigmoid(x); }
 
@@ -124,5 +126,5 @@ Tensor gelu(const Tensor& x, const GeluOptions& options) {
   return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2)));
 }
 
-}  // namespace composed
+}  // namespace reference
 }  // namespace fovea

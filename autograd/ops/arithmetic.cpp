@@ -8,35 +8,37 @@
 namespace fovea {
 
 using detail::Block;
-using detail::chain;
 using detail::map_binary;
 using detail::map_unary;
+using detail::multiply_no_nan;
 
 Tensor add(const Tensor& a, const Tensor& b) {
   const Tensor y = map_binary(
       "add", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u + v; });
-  return record("add", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
-    return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
-            needs[1] ? sum_to(dy, needs.shape(1)) : Gradient()};
-  });
+  return record("add", y, {a, b}, {},
+                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                  return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
+                          needs[1] ? sum_to(dy, needs.shape(1)) : Gradient()};
+                });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
   const Tensor y = map_binary(
       "sub", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u - v; });
-  return record("sub", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
-    return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
-            needs[1] ? neg(sum_to(dy, needs.shape(1))) : Gradient()};
-  });
+  return record("sub", y, {a, b}, {},
+                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                  return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
+                          needs[1] ? neg(sum_to(dy, needs.shape(1))) : Gradient()};
+                });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   const Tensor y = map_binary(
       "mul", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u * v; });
   return record("mul", y, {a, b}, {a, b},
-                [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
-                  return {needs[0] ? sum_to(chain(dy, saved[1]), needs.shape(0)) : Gradient(),
-                          needs[1] ? sum_to(chain(dy, saved[0]), needs.shape(1)) : Gradient()};
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                  return {needs[0] ? sum_to(multiply_no_nan(dy, saved[1]), needs.shape(0)) : Gradient(),
+                          needs[1] ? sum_to(multiply_no_nan(dy, saved[0]), needs.shape(1)) : Gradient()};
                 });
 }
 
@@ -44,10 +46,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
   const Tensor y = map_binary(
       "div", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u / v; });
   return record("div", y, {a, b}, {b, y},
-                [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   const Tensor b = saved[0];
-                  return {needs[0] ? sum_to(chain(dy, 1.0 / b), needs.shape(0)) : Gradient(),
-                          needs[1] ? sum_to(chain(dy, -(saved[1] / b)), needs.shape(1)) : Gradient()};
+                  return {
+                      needs[0] ? sum_to(multiply_no_nan(dy, 1.0 / b), needs.shape(0)) : Gradient(),
+                      needs[1] ? sum_to(multiply_no_nan(dy, -(saved[1] / b)), needs.shape(1)) : Gradient()};
                 });
 }
 
@@ -57,22 +60,22 @@ Tensor operator/(double a, const Tensor& x) { return div(scalar(a, x.dtype()), x
 Tensor neg(const Tensor& x) {
   const Tensor y = map_unary(x, []<class T>(const Block<T>& v) -> Block<T> { return -v; });
   return record("neg", y, {x}, {},
-                [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {neg(dy)}; });
+                [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients { return {neg(dy)}; });
 }
 
 Tensor affine(const Tensor& x, double a, double b) {
   const Tensor y = map_unary(x, [a, b]<class T>(const Block<T>& v) -> Block<T> {
     return v * static_cast<T>(a) + static_cast<T>(b);
   });
-  return record("affine", y, {x}, {}, [a](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+  return record("affine", y, {x}, {}, [a](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
     if (a == 1) return {dy};
-    return {std::isfinite(a) ? affine(dy, a, 0) : chain(dy, scalar(a, dy.dtype()))};
+    return {std::isfinite(a) ? affine(dy, a, 0) : multiply_no_nan(dy, scalar(a, dy.dtype()))};
   });
 }
 
 namespace detail {
 
-Tensor chain(const Tensor& dy, const Tensor& local) {
+Tensor multiply_no_nan(const Tensor& dy, const Tensor& local) {
   const Tensor product =
       map_binary("chain", dy, local, []<class T>(const Block<T>& g, const Block<T>& d) -> Block<T> {
         Block<T> result = g * d;
@@ -85,15 +88,15 @@ Tensor chain(const Tensor& dy, const Tensor& local) {
         return result;
       });
   return record("chain", product, {dy, local}, {dy, local},
-                [](const Saved& saved, const Tensor& g, const Needs& needs) -> Gradients {
+                [](const Saved& saved, const Tensor& g, const NeedsGradient& needs) -> Gradients {
                   const Tensor dy = saved[0];
                   Gradients gradients(2, {});
                   if (needs[0]) {
                     const Tensor local = saved[1];
                     const Bool annihilated = (dy == 0.0) & !is_finite(local);
-                    gradients[0] = sum_to(chain(g, where(annihilated, 0.0, local)), needs.shape(0));
+                    gradients[0] = sum_to(multiply_no_nan(g, where(annihilated, 0.0, local)), needs.shape(0));
                   }
-                  if (needs[1]) gradients[1] = sum_to(chain(g, dy), needs.shape(1));
+                  if (needs[1]) gradients[1] = sum_to(multiply_no_nan(g, dy), needs.shape(1));
                   return gradients;
                 });
 }

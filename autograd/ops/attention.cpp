@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "autograd/graph/kernel_runs.h"
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
-#include "autograd/graph/kernel_runs.h"
 #include "fovea/autograd/graph/modes.h"
 
 namespace fovea {
@@ -48,7 +48,7 @@ void check_numbers(const AttentionOptions& options) {
 }
 
 void check_biases(const Tensor& q, const AttentionSizes& n, const AttentionOptions& options) {
-  for (const Tensor* x : {&options.bias, &options.relative, &options.sinks}) {
+  for (const Tensor* x : {&options.bias, &options.relative_bias, &options.sinks}) {
     if (x->defined()) detail::check_same_dtype("attention", q, *x);
   }
   const Shape scores{n.batch, n.heads, n.queries, n.keys};
@@ -57,7 +57,7 @@ void check_biases(const Tensor& q, const AttentionSizes& n, const AttentionOptio
                      to_string(options.bias.shape()), to_string(scores));
   }
   const Shape per_head{n.heads, n.distances()}, shared{1, n.distances()};
-  if (const Tensor& r = options.relative; r.defined() && r.shape() != per_head && r.shape() != shared) {
+  if (const Tensor& r = options.relative_bias; r.defined() && r.shape() != per_head && r.shape() != shared) {
     fail<ShapeError>("[attention] a bias by distance needs shape (H, Tq + Tk - 1) = {} or {}, and has {}",
                      to_string(per_head), to_string(shared), to_string(r.shape()));
   }
@@ -135,9 +135,9 @@ struct Call {
                                    .softcap = options.softcap,
                                    .mask = read_in_place(options.mask, scores)};
     if (options.bias.defined()) in.bias = view<T>(options.bias, scores);
-    if (options.relative.defined()) {
-      in.relative = options.relative.data<T>();
-      in.relative_heads = options.relative.size(0);
+    if (options.relative_bias.defined()) {
+      in.relative_bias = options.relative_bias.data<T>();
+      in.relative_heads = options.relative_bias.size(0);
     }
     if (options.sinks.defined()) in.sinks = options.sinks.data<T>();
     if (dropout_key) in.dropout.emplace(*dropout_key, options.dropout, sizes.keys);
@@ -170,7 +170,7 @@ std::array<std::int64_t, 4> bias_shape(const Shape& shape) {
 }
 
 Gradients fused_gradients(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v, const Fused& y,
-                          const Tensor& dy, const Needs& needs) {
+                          const Tensor& dy, const NeedsGradient& needs) {
   detail::count_run(Kernel::attention_backward);
   std::array<Tensor, 6> d;
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -208,24 +208,24 @@ Tensor or_nothing(const Tensor& x, Dtype dtype) { return x.defined() ? x : empty
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   Call call{detail::check_attention(q, k, v, options), options, detail::scale_of(q, options),
             detail::draw_dropout_key(options)};
-  if (options.relative.defined()) call.options.relative = contiguous(options.relative);
+  if (options.relative_bias.defined()) call.options.relative_bias = contiguous(options.relative_bias);
   if (options.sinks.defined()) call.options.sinks = contiguous(options.sinks);
   const Tensor bias = or_nothing(options.bias, q.dtype());
-  const Tensor relative = or_nothing(call.options.relative, q.dtype());
+  const Tensor relative = or_nothing(call.options.relative_bias, q.dtype());
   const Tensor sinks = or_nothing(call.options.sinks, q.dtype());
   const auto [output, rows] = fused_value(call, q, k, v);
 
   // The rule finds the tensors among what is saved.
-  const bool has_bias = options.bias.defined(), has_relative = options.relative.defined(),
+  const bool has_bias = options.bias.defined(), has_relative = options.relative_bias.defined(),
              has_sinks = options.sinks.defined();
-  call.options.bias = call.options.relative = call.options.sinks = Tensor();
+  call.options.bias = call.options.relative_bias = call.options.sinks = Tensor();
   return record(
       "attention", output, {q, k, v, bias, relative, sinks}, {q, k, v, bias, relative, sinks, output, rows},
       [call, has_bias, has_relative, has_sinks](const Saved& saved, const Tensor& dy,
-                                                const Needs& needs) -> Gradients {
+                                                const NeedsGradient& needs) -> Gradients {
         Call again = call;
         if (has_bias) again.options.bias = saved[3];
-        if (has_relative) again.options.relative = saved[4];
+        if (has_relative) again.options.relative_bias = saved[4];
         if (has_sinks) again.options.sinks = saved[5];
         if (recording()) {
           return detail::attention_gradients_in_ops(saved[0], saved[1], saved[2], again.options,

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "autograd/kernels/attention.h"
-#include "fovea/autograd/ops/attention.h"
 #include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/ops/attention.h"
 
 // What the fused op and the one made of ops share.
 namespace fovea::detail {
@@ -24,6 +24,6 @@ std::optional<std::uint64_t> draw_dropout_key(const AttentionOptions& options);
 Gradients attention_gradients_in_ops(const Tensor& q, const Tensor& k, const Tensor& v,
                                      const AttentionOptions& options,
                                      std::optional<std::uint64_t> dropout_key, const Tensor& dy,
-                                     const Needs& needs);
+                                     const NeedsGradient& needs);
 
 }  // namespace fovea::detail

@@ -98,8 +98,8 @@ Scores scores_of(const Tensor& queries, const Tensor& keys, const AttentionOptio
   if (options.softcap > 0) s = options.softcap * tanh(s / options.softcap);
   Scores scores{s, s};
   if (options.bias.defined()) scores.all = scores.all + options.bias;
-  if (options.relative.defined()) {
-    scores.all = scores.all + along_diagonals(options.relative, queries.size(2), keys.size(2));
+  if (options.relative_bias.defined()) {
+    scores.all = scores.all + along_diagonals(options.relative_bias, queries.size(2), keys.size(2));
   }
   scores.all = visible.of_scores(scores.all);
   return scores;
@@ -215,7 +215,7 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
   if (options.bias.defined() && options.bias.rank() >= 3) {
     of_heads.bias = select_along(options.bias, -3, heads.values());
   }
-  of_heads.relative = select_along(options.relative, 0, heads.values());
+  of_heads.relative_bias = select_along(options.relative_bias, 0, heads.values());
   if (options.sinks.defined()) {
     of_heads.sinks = broadcast_to(select_along(options.sinks, 0, heads.values()), {heads.numel()});
   }
@@ -226,10 +226,10 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
   return attention_softmax(scores, of_heads.sinks);
 }
 
-Tensor composed::attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const AttentionOptions& options) {
+Tensor reference::attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                            const AttentionOptions& options) {
   const AttentionSizes n = check_attention(q, k, v, options);
-  const Tensor weights = weights_of(scores_of(q, k, options, n).all, options.sinks, composed::softmax);
+  const Tensor weights = weights_of(scores_of(q, k, options, n).all, options.sinks, reference::softmax);
   return output_of(weights, v, options, n);
 }
 
@@ -238,7 +238,7 @@ Tensor composed::attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Gradients detail::attention_gradients_in_ops(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const AttentionOptions& options,
                                              std::optional<std::uint64_t> dropout_key, const Tensor& dy,
-                                             const Needs& needs) {
+                                             const NeedsGradient& needs) {
   const AttentionSizes n = check_attention(q, k, v, options);
   const double scale = scale_of(q, options);
   const Visible visible(options.mask, n);
@@ -256,7 +256,7 @@ Gradients detail::attention_gradients_in_ops(const Tensor& q, const Tensor& k, c
     P = softmax(scores.all, -1);
   }
   const Tensor dP = dropped(times_shared(upstream, transpose(values)), options.dropout, dropout_key);
-  const Tensor D = sum(P * dP, -1, keep_axis);
+  const Tensor D = sum(P * dP, -1, keepdims);
   const Tensor dS = P * (dP - D);
 
   Gradients gradients(6, {});

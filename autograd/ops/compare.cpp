@@ -70,7 +70,7 @@ Tensor extremum(const char* name, const Tensor& a, const Tensor& b, Better bette
     return result;
   });
   return record(name, y, {a, b}, {a, b},
-                [name, better](const Saved& saved, const Tensor& dy, const Needs& needs) {
+                [name, better](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
                   const Bool a_wins = compare(name, saved[0], saved[1], better);
                   const Bool b_wins = compare(name, saved[1], saved[0], better);
                   const Tensor half = dy * 0.5;
@@ -105,7 +105,7 @@ Bool is_finite(const Tensor& x) {
 
 Tensor where(const Bool& condition, const Tensor& a, const Tensor& b) {
   return record("where", choose(condition, a, b), {a, b}, {},
-                [condition](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                [condition](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {needs[0] ? sum_to(where(condition, dy, 0.0), needs.shape(0)) : Gradient(),
                           needs[1] ? sum_to(where(condition, 0.0, dy), needs.shape(1)) : Gradient()};
                 });
@@ -132,7 +132,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
     return result;
   });
   return record("clamp", y, {x}, {x},
-                [low, high](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [low, high](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   const Tensor x = saved[0];
                   return {where((x >= low) & (x <= high), dy, 0.0)};
                 });

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "autograd/ops/ids.h"
-#include "autograd/ops/rows.h"
 #include "autograd/ops/reference.h"
+#include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
@@ -251,8 +251,8 @@ Tensor composed_gradient(const Tensor& logits, const Tensor& weights, const Tens
   const Bool kept = kept_rows(targets);
   const auto [q, z] = spread(targets, logits, weights);
   const Tensor x = where(kept, logits, 0.0);
-  Tensor of_p = sum(q, -1, keep_axis);
-  if (targets.z_loss > 0) of_p = of_p + 2 * z * composed::logsumexp(x, -1, keep_axis);
+  Tensor of_p = sum(q, -1, keepdims);
+  if (targets.z_loss > 0) of_p = of_p + 2 * z * reference::logsumexp(x, -1, keepdims);
   const Tensor of_row = (targets.per_row() ? reshape(dy, kept.shape()) : dy) * targets.scale();
   const Tensor dx = (softmax(x) * of_p - q) * of_row;
   return where(kept & any(logits != -infinity, -1), dx, 0.0);
@@ -265,23 +265,23 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& ids, const Cross
   const Tensor weights = class_weights(logits, options);
   const Tensor statistics = empty({2, ids.numel()}, logits.dtype());
   const Tensor loss = fused_loss(logits, weights, targets, statistics);
-  const Tensor recorded = record("cross_entropy", loss, {logits}, {logits, weights, statistics},
-                                 [targets](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-                                   if (recording())
-                                     return {composed_gradient(saved[0], saved[1], dy, targets)};
-                                   return {fused_gradient(saved[0], saved[1], saved[2], dy, targets)};
-                                 });
+  const Tensor recorded =
+      record("cross_entropy", loss, {logits}, {logits, weights, statistics},
+             [targets](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+               if (recording()) return {composed_gradient(saved[0], saved[1], dy, targets)};
+               return {fused_gradient(saved[0], saved[1], saved[2], dy, targets)};
+             });
   return {recorded, targets.kept, targets.divisor};
 }
 
-CrossEntropy composed::cross_entropy(const Tensor& logits, const Indices& ids,
-                                     const CrossEntropyOptions& options) {
+CrossEntropy reference::cross_entropy(const Tensor& logits, const Indices& ids,
+                                      const CrossEntropyOptions& options) {
   const Targets targets = check_targets(logits, ids, options);
   const auto [q, z] = spread(targets, logits, class_weights(logits, options));
   const Tensor x = where(kept_rows(targets), logits, 0.0);
-  Tensor losses = sum(where(q == 0.0, 0.0, -q * composed::log_softmax(x)), -1);
+  Tensor losses = sum(where(q == 0.0, 0.0, -q * reference::log_softmax(x)), -1);
   if (targets.z_loss > 0) {
-    const Tensor lse = composed::logsumexp(x, -1);
+    const Tensor lse = reference::logsumexp(x, -1);
     const Tensor of_row = reshape(z, lse.shape());
     losses = losses + where(of_row == 0.0, 0.0, of_row * lse * lse);
   }

@@ -44,9 +44,10 @@ Tensor detail::dropout_rows(const Tensor& x, double p, std::uint64_t key) {
       drop_in_row(mask, row, from + row * n, to + row * n, n);
     });
   });
-  return record("dropout", y, {x}, {}, [p, key](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
-    return {dropout_rows(dy, p, key)};
-  });
+  return record("dropout", y, {x}, {},
+                [p, key](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return {dropout_rows(dy, p, key)};
+                });
 }
 
 Tensor dropout(const Tensor& x, double p) {

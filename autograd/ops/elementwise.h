@@ -59,6 +59,6 @@ Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f
 /// dy * local, except that an exact zero in dy stays zero where `local` is not finite: the branch that was
 /// not taken sends nothing back. An op, so it can be differentiated; every rule with a local derivative uses
 /// it.
-Tensor chain(const Tensor& dy, const Tensor& local);
+Tensor multiply_no_nan(const Tensor& dy, const Tensor& local);
 
 }  // namespace fovea::detail

@@ -60,7 +60,7 @@ Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary,
     });
   });
   return record("embedding_gradient", table, {rows}, {},
-                [ids, options](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [ids, options](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {embedding(dy, ids, options)};
                 });
 }
@@ -100,10 +100,11 @@ Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions
       look_up(from, table.strides(), ids[i], channels, to + i * channels);
     });
   });
-  return record("embedding", y, {table}, {},
-                [ids, vocabulary, options](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
-                  return {scatter(dy, ids, vocabulary, options)};
-                });
+  return record(
+      "embedding", y, {table}, {},
+      [ids, vocabulary, options](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
+        return {scatter(dy, ids, vocabulary, options)};
+      });
 }
 
 }  // namespace fovea

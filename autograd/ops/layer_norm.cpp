@@ -15,20 +15,20 @@ struct Normalized {
 
 // Centered twice: the mean of f32 values is itself rounded, and the second round finds what is left of it.
 Normalized normalized_in_ops(const Tensor& x, double eps) {
-  const Tensor once = x - mean(x, -1, keep_axis);
-  const Tensor centered = once - mean(once, -1, keep_axis);
-  const Tensor rstd = rsqrt(mean(centered * centered, -1, keep_axis) + eps);
+  const Tensor once = x - mean(x, -1, keepdims);
+  const Tensor centered = once - mean(once, -1, keepdims);
+  const Tensor rstd = rsqrt(mean(centered * centered, -1, keepdims) + eps);
   return {centered * rstd, rstd};
 }
 
 // Statistics that were saved are constants to the graph, so they are computed anew from x.
 Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
-                             const Needs& needs) {
+                             const NeedsGradient& needs) {
   const auto [y, rstd] = normalized_in_ops(x, eps);
   Gradients gradients(3, {});
   if (needs[0]) {
     const Tensor g = dy * gain;
-    gradients[0] = rstd * (g - mean(g, -1, keep_axis) - y * mean(g * y, -1, keep_axis));
+    gradients[0] = rstd * (g - mean(g, -1, keepdims) - y * mean(g * y, -1, keepdims));
   }
   if (needs[1]) gradients[1] = sum_to(dy * y, needs.shape(1));
   if (needs[2]) gradients[2] = sum_to(dy, needs.shape(2));
@@ -36,7 +36,7 @@ Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& 
 }
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
-                          const Needs& needs) {
+                          const NeedsGradient& needs) {
   detail::count_run(Kernel::layer_norm_backward);
   Gradients gradients(3, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::yes>(x, gain, statistics, dy);
@@ -63,13 +63,13 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   const Tensor y = detail::norm_value<Centered::yes>(x, scale, shift, eps, statistics);
   detail::count_run(Kernel::layer_norm);
   return record("layer_norm", y, {x, scale, shift}, {x, scale, statistics},
-                [eps](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);
                 });
 }
 
-Tensor composed::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
+Tensor reference::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   check(x, gain, bias, eps);
   Tensor y = normalized_in_ops(x, eps).value;
   if (gain.defined()) y = y * gain;

@@ -22,9 +22,10 @@ Tensor softplus(const Tensor& x) {
     }
     return result;
   });
-  return record("softplus", y, {x}, {x}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-    return {detail::chain(dy, sigmoid(saved[0]))};
-  });
+  return record("softplus", y, {x}, {x},
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return {detail::multiply_no_nan(dy, sigmoid(saved[0]))};
+                });
 }
 
 void check_pair(const char* op, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b) {

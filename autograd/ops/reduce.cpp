@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/ops/rows.h"
 #include "autograd/ops/reference.h"
+#include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
@@ -71,7 +71,7 @@ Tensor join(const Tensor& x, AxisSet axes, bool keep, bool average = false) {
 
 // A result with the reduced axes back in place, repeated along them.
 Tensor spread(const Tensor& y, AxisSet axes, const Shape& shape) {
-  return broadcast_to(reshape(y, reduced_shape(shape, axes, keep_axis)), shape);
+  return broadcast_to(reshape(y, reduced_shape(shape, axes, keepdims)), shape);
 }
 
 // How many elements are joined to one. Throws: ShapeError if none are.
@@ -85,7 +85,7 @@ std::int64_t count_joined(const char* op, const Tensor& x, AxisSet axes) {
 
 Tensor sum_over(const Tensor& x, AxisSet axes, bool keep) {
   return record("sum", join<kernels::Adding>(x, axes, keep), {x}, {},
-                [axes](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                [axes](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {spread(dy, axes, needs.shape(0))};
                 });
 }
@@ -94,7 +94,7 @@ Tensor mean_over(const Tensor& x, AxisSet axes, bool keep) {
   const double share = 1 / static_cast<double>(count_joined("mean", x, axes));
   constexpr bool average = true;
   return record("mean", join<kernels::Adding>(x, axes, keep, average), {x}, {},
-                [axes, share](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                [axes, share](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {spread(dy * share, axes, needs.shape(0))};
                 });
 }
@@ -102,7 +102,7 @@ Tensor mean_over(const Tensor& x, AxisSet axes, bool keep) {
 // The largest elements share the gradient equally; so do all, where a NaN won over them.
 Tensor max_gradient(const Tensor& x, const Tensor& y, const Tensor& dy, AxisSet axes) {
   const Bool largest = !(x < spread(y.detach(), axes, x.shape()));
-  const Tensor count = sum_over(where(largest, ones({}, x.dtype()), 0.0), axes, keep_axis);
+  const Tensor count = sum_over(where(largest, ones({}, x.dtype()), 0.0), axes, keepdims);
   return where(largest, reshape(dy, count.shape()) / count, 0.0);
 }
 
@@ -110,7 +110,7 @@ Tensor max_over(const Tensor& x, AxisSet axes, bool keep) {
   count_joined("max", x, axes);
   const Tensor y = join<kernels::Largest>(x, axes, keep);
   return record("max", y, {x}, {x, y},
-                [axes](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [axes](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {max_gradient(saved[0], saved[1], dy, axes)};
                 });
 }
@@ -177,16 +177,16 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep) {
                           [&](std::int64_t row) { to[row] = logsumexp_of_row(from + row * n, n); });
   });
   return record("logsumexp", y, {x}, {x},
-                [axes, set](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
-                  const Shape kept = reduced_shape(needs.shape(0), set, keep_axis);
-                  return {detail::chain(reshape(dy, kept), detail::weights_over(saved[0], axes))};
+                [axes, set](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                  const Shape kept = reduced_shape(needs.shape(0), set, keepdims);
+                  return {detail::multiply_no_nan(reshape(dy, kept), detail::weights_over(saved[0], axes))};
                 });
 }
 
-Tensor composed::logsumexp(const Tensor& x, const Axes& axes, bool keep) {
+Tensor reference::logsumexp(const Tensor& x, const Axes& axes, bool keep) {
   const AxisSet set = to_set("logsumexp", x, axes);
   const Tensor shift = detail::shift_of(x, axes);
-  const Tensor total = sum(exp(x - shift), axes, keep_axis);
+  const Tensor total = sum(exp(x - shift), axes, keepdims);
   const Bool nothing = total == 0.0;
   const Tensor y = where(nothing, -infinity, log(where(nothing, 1.0, total)) + shift);
   return reshape(y, reduced_shape(x.shape(), set, keep));

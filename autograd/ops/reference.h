@@ -1,11 +1,11 @@
 #pragma once
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/ops.h"
 
 /// The plain formula of every op that has a kernel of its own, made of primitive ops: the oracle of its
 /// tests, and what is differentiated when the gradient of its gradient is asked for.
-namespace fovea::composed {
+namespace fovea::reference {
 
 FOVEA_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
 FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
@@ -20,4 +20,4 @@ FOVEA_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 FOVEA_API Tensor silu(const Tensor& x);
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
-}  // namespace fovea::composed
+}  // namespace fovea::reference

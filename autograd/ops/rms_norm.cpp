@@ -8,24 +8,24 @@ using detail::Centered;
 
 namespace {
 
-Tensor rstd_in_ops(const Tensor& x, double eps) { return rsqrt(mean(x * x, -1, keep_axis) + eps); }
+Tensor rstd_in_ops(const Tensor& x, double eps) { return rsqrt(mean(x * x, -1, keepdims) + eps); }
 
 // Statistics that were saved are constants to the graph, so they are computed anew from x.
 Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
-                             const Needs& needs) {
+                             const NeedsGradient& needs) {
   const Tensor rstd = rstd_in_ops(x, eps);
   const Tensor y = x * rstd;
   Gradients gradients(2, {});
   if (needs[0]) {
     const Tensor g = dy * gain;
-    gradients[0] = rstd * (g - y * mean(g * y, -1, keep_axis));
+    gradients[0] = rstd * (g - y * mean(g * y, -1, keepdims));
   }
   if (needs[1]) gradients[1] = sum_to(dy * y, needs.shape(1));
   return gradients;
 }
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
-                          const Needs& needs) {
+                          const NeedsGradient& needs) {
   detail::count_run(Kernel::rms_norm_backward);
   Gradients gradients(2, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::no>(x, gain, statistics, dy);
@@ -48,13 +48,13 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   const Tensor y = detail::norm_value<Centered::no>(x, scale, {}, eps, statistics);
   detail::count_run(Kernel::rms_norm);
   return record("rms_norm", y, {x, scale}, {x, scale, statistics},
-                [eps](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);
                 });
 }
 
-Tensor composed::rms_norm(const Tensor& x, const Tensor& gain, double eps) {
+Tensor reference::rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   check(x, gain, eps);
   const Tensor y = x * rstd_in_ops(x, eps);
   return gain.defined() ? y * gain : y;

@@ -47,9 +47,10 @@ std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryO
 // Turns the first r channels of a row. `step` leads from pair to pair, `apart` from a pair's first to its
 // second.
 template <class T>
-void turn_row(const T* x, const CosSin* rotation, std::int64_t r, Pairing pairing, double direction, T* y) {
-  const std::int64_t step = pairing == Pairing::halves ? 1 : 2;
-  const std::int64_t apart = pairing == Pairing::halves ? r / 2 : 1;
+void turn_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout pairing, double direction,
+              T* y) {
+  const std::int64_t step = pairing == RotaryLayout::halves ? 1 : 2;
+  const std::int64_t apart = pairing == RotaryLayout::halves ? r / 2 : 1;
   for (std::int64_t i = 0; i < r / 2; ++i) {
     const auto a = static_cast<double>(x[i * step]), b = static_cast<double>(x[i * step + apart]);
     const double cos = rotation[i].cos, sin = direction * rotation[i].sin;
@@ -73,7 +74,7 @@ Tensor turn(const Tensor& x, const RotaryOptions& options, std::int64_t r, doubl
     });
   });
   return record("rotary", y, {x}, {},
-                [options, r, direction](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [options, r, direction](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {turn(dy, options, r, -direction)};
                 });
 }
@@ -90,23 +91,23 @@ Tensor rotary(const Tensor& x, const RotaryOptions& options) {
   return turn(x, options, turning("rotary", x.shape().back(), options.dimensions), 1);
 }
 
-Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
-                       std::optional<std::int64_t> dimensions) {
+Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout from, RotaryLayout to,
+                             std::optional<std::int64_t> dimensions) {
   const std::int64_t width = W.rank() == 0 ? 0 : W.shape().back();
   if (heads < 1 || width == 0 || width % heads != 0) {
-    fail<ShapeError>("[convert_pairing] the last axis of W {} does not divide into {} heads",
+    fail<ShapeError>("[convert_rotary_layout] the last axis of W {} does not divide into {} heads",
                      to_string(W.shape()), heads);
   }
   const std::int64_t d = width / heads;
-  const std::int64_t r = turning("convert_pairing", d, dimensions);
+  const std::int64_t r = turning("convert_rotary_layout", d, dimensions);
   if (from == to) return W;
   Shape by_head = W.shape();
   by_head.back() = heads;
   by_head.push_back(d);
   // Halves are (2, R/2) channels, and adjacent pairs (R/2, 2).
   Shape pairs = by_head;
-  pairs.back() = from == Pairing::halves ? 2 : r / 2;
-  pairs.push_back(from == Pairing::halves ? r / 2 : 2);
+  pairs.back() = from == RotaryLayout::halves ? 2 : r / 2;
+  pairs.push_back(from == RotaryLayout::halves ? r / 2 : 2);
   Shape turned = by_head;
   turned.back() = r;
   const Tensor heads_of_W = reshape(W, by_head);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "autograd/graph/kernel_runs.h"
 #include "autograd/kernels/rows.h"
 #include "autograd/ops/elementwise.h"
-#include "autograd/graph/kernel_runs.h"
 
 // What ops on rows share: from tensors to rows in memory.
 namespace fovea::detail {
@@ -32,15 +32,15 @@ Tensor along_axis(const char* op, const Tensor& x, std::int64_t axis, const F& f
 /// What composed formulas subtract before exp: the largest element where it is finite, else 0. A constant:
 /// the formulas' values do not depend on it.
 inline Tensor shift_of(const Tensor& x, const Axes& axes) {
-  if (x.numel() == 0) return sum(x.detach(), axes, keep_axis);
-  const Tensor largest = max(x.detach(), axes, keep_axis);
+  if (x.numel() == 0) return sum(x.detach(), axes, keepdims);
+  const Tensor largest = max(x.detach(), axes, keepdims);
   return where(is_finite(largest), largest, 0.0);
 }
 
 /// exp(x) / sum exp(x) over the axes, in ops; 0 where all of it is -inf.
 inline Tensor weights_over(const Tensor& x, const Axes& axes) {
   const Tensor terms = exp(x - shift_of(x, axes));
-  const Tensor total = sum(terms, axes, keep_axis);
+  const Tensor total = sum(terms, axes, keepdims);
   return terms / where(total == 0.0, 1.0, total);
 }
 

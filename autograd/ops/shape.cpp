@@ -77,7 +77,7 @@ Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, st
 Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
   const Tensor base = contiguous(x);
   return record("region", view_of(base, shape, region.strides, base.impl()->offset + region.offset), {base},
-                {}, [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                {}, [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
 }
@@ -89,9 +89,10 @@ Tensor reshape(const Tensor& x, const Shape& asked) {
   const std::optional<Strides> strides = strides_for(x, shape);
   const Tensor y = strides ? view_of(x, shape, *strides, x.impl()->offset)
                            : view_of(copy_of(x), shape, contiguous_strides(shape), 0);
-  return record("reshape", y, {x}, {}, [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
-    return {reshape(dy, needs.shape(0))};
-  });
+  return record("reshape", y, {x}, {},
+                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                  return {reshape(dy, needs.shape(0))};
+                });
 }
 
 Tensor permute(const Tensor& x, const Axes& order) {
@@ -116,7 +117,7 @@ Tensor permute(const Tensor& x, const Axes& order) {
                      rank);
   }
   return record("permute", view_of(x, shape, strides, x.impl()->offset), {x}, {},
-                [inverse](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [inverse](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {permute(dy, inverse)};
                 });
 }
@@ -129,7 +130,7 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   std::swap(shape[a], shape[b]);
   std::swap(strides[a], strides[b]);
   return record("transpose", view_of(x, shape, strides, x.impl()->offset), {x}, {},
-                [axis0, axis1](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [axis0, axis1](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {transpose(dy, axis0, axis1)};
                 });
 }
@@ -141,7 +142,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   }
   const Strides strides = kernels::broadcast_strides(x.shape(), x.strides(), shape);
   return record("broadcast_to", view_of(x, shape, strides, x.impl()->offset), {x}, {},
-                [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {sum_to(dy, needs.shape(0))};
                 });
 }
@@ -162,7 +163,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_
   strides[along] *= step;
   const Region region = slice_region(x.shape(), along, first, step);
   return record("slice", view_of(x, shape, strides, x.impl()->offset + first * x.strides()[along]), {x}, {},
-                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
 }
@@ -181,7 +182,7 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
   for (SmallVector<std::int64_t, 5>* list : {&shape, &strides, &region.strides})
     list->erase(list->begin() + along);
   return record("select", view_of(x, shape, strides, x.impl()->offset + index * x.strides()[along]), {x}, {},
-                [region](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
 }
@@ -235,7 +236,7 @@ Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
   }
   return record(
       "concat", y, tensors, {},
-      [along, begins](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+      [along, begins](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
         Gradients gradients;
         for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
           gradients.push_back(needs[i] ? slice(dy, static_cast<std::int64_t>(along), begins[i], begins[i + 1])
@@ -269,7 +270,7 @@ Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t axis) {
 
 Tensor clone(const Tensor& x) {
   return record("clone", copy_of(x), {x}, {},
-                [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {dy}; });
+                [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients { return {dy}; });
 }
 
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
@@ -287,18 +288,18 @@ Tensor to(const Tensor& x, Dtype dtype) {
     });
   });
   return record("to", y, {x}, {},
-                [from = x.dtype()](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                [from = x.dtype()](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {to(dy, from)};
                 });
 }
 
 namespace detail {
 
-Tensor embed(const Tensor& part, const Shape& shape, const Region& region) {
+Tensor scatter_region(const Tensor& part, const Shape& shape, const Region& region) {
   const Tensor whole = zeros(shape, part.dtype());
   add_in_place(view_of(whole, part.shape(), region.strides, region.offset), part);
   return record("embed", whole, {part}, {},
-                [region](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                [region](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {view_region(dy, needs.shape(0), region)};
                 });
 }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/ops/rows.h"
 #include "autograd/ops/reference.h"
+#include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
@@ -104,7 +104,7 @@ Tensor map_rows(Kernel kernel, const F& f, const Tensor& x, const More&... more)
 }
 
 Tensor softmax_gradient(const Tensor& y, const Tensor& dy) {
-  if (recording()) return y * (dy - sum(y * dy, -1, keep_axis));
+  if (recording()) return y * (dy - sum(y * dy, -1, keepdims));
   return map_rows(
       Kernel::softmax_backward, [](auto... row) { softmax_row_backward(row...); }, y, dy);
 }
@@ -112,13 +112,14 @@ Tensor softmax_gradient(const Tensor& y, const Tensor& dy) {
 Tensor softmax_of_rows(const Tensor& x) {
   const Tensor y = map_rows(
       Kernel::softmax, [](auto... row) { softmax_row(row...); }, x);
-  return record("softmax", y, {x}, {y}, [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
-    return {softmax_gradient(saved[0], dy)};
-  });
+  return record("softmax", y, {x}, {y},
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return {softmax_gradient(saved[0], dy)};
+                });
 }
 
 Tensor log_softmax_gradient(const Tensor& y, const Tensor& dy) {
-  if (recording()) return where(any(y != hidden<double>, -1), dy - exp(y) * sum(dy, -1, keep_axis), 0.0);
+  if (recording()) return where(any(y != hidden<double>, -1), dy - exp(y) * sum(dy, -1, keepdims), 0.0);
   return map_rows(
       Kernel::log_softmax_backward, [](auto... row) { log_softmax_row_backward(row...); }, y, dy);
 }
@@ -127,7 +128,7 @@ Tensor log_softmax_of_rows(const Tensor& x) {
   const Tensor y = map_rows(
       Kernel::log_softmax, [](auto... row) { log_softmax_row(row...); }, x);
   return record("log_softmax", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {log_softmax_gradient(saved[0], dy)};
                 });
 }
@@ -140,11 +141,11 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
   return along_axis("log_softmax", x, axis, log_softmax_of_rows);
 }
 
-Tensor composed::softmax(const Tensor& x, std::int64_t axis) { return detail::weights_over(x, axis); }
+Tensor reference::softmax(const Tensor& x, std::int64_t axis) { return detail::weights_over(x, axis); }
 
-Tensor composed::log_softmax(const Tensor& x, std::int64_t axis) {
+Tensor reference::log_softmax(const Tensor& x, std::int64_t axis) {
   const Tensor shifted = x - detail::shift_of(x, axis);
-  const Tensor total = sum(exp(shifted), axis, keep_axis);
+  const Tensor total = sum(exp(shifted), axis, keepdims);
   const Bool nothing = total == 0.0;
   return where(nothing, hidden<double>, shifted - log(where(nothing, 1.0, total)));
 }

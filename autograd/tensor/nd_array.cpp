@@ -46,7 +46,7 @@ Bool combine(const char* name, const Bool& a, const Bool& b, F f) {
 }
 
 template <class T>
-std::string print(const Dense<T>& x, std::int64_t begin, std::size_t axis) {
+std::string print(const NdArray<T>& x, std::int64_t begin, std::size_t axis) {
   if (axis == x.rank()) return fmt::format("{}", x[begin]);
   const std::int64_t below = numel(Shape(x.shape().begin() + axis + 1, x.shape().end()));
   std::vector<std::string> parts;
@@ -58,12 +58,12 @@ std::string print(const Dense<T>& x, std::int64_t begin, std::size_t axis) {
 }  // namespace
 
 template <class T>
-Dense<T>::Dense(const Shape& shape)
+NdArray<T>::NdArray(const Shape& shape)
     : shape_(shape),
       buffer_(detail::Buffer::allocate(static_cast<std::size_t>(fovea::numel(shape)) * sizeof(T))) {}
 
 template <class T>
-Dense<T>::Dense(const Shape& shape, std::span<const T> values) : Dense(shape) {
+NdArray<T>::NdArray(const Shape& shape, std::span<const T> values) : NdArray(shape) {
   if (static_cast<std::int64_t>(values.size()) != numel()) {
     fail<ShapeError>("[dense] {} values for shape {}, which holds {}", values.size(), to_string(shape),
                      numel());
@@ -72,44 +72,44 @@ Dense<T>::Dense(const Shape& shape, std::span<const T> values) : Dense(shape) {
 }
 
 template <class T>
-std::int64_t Dense<T>::size(std::int64_t axis) const {
+std::int64_t NdArray<T>::size(std::int64_t axis) const {
   return shape_[static_cast<std::size_t>(normalize_axis("size", axis, rank()))];
 }
 
 template <class T>
-const T* Dense<T>::data() const {
+const T* NdArray<T>::data() const {
   return buffer_ ? reinterpret_cast<const T*>(buffer_->data()) : nullptr;
 }
 
 template <class T>
-T* Dense<T>::writable() {
+T* NdArray<T>::writable() {
   return reinterpret_cast<T*>(buffer_->data());
 }
 
 template <class T>
-Dense<T> Dense<T>::reshaped(const Shape& shape) const {
+NdArray<T> NdArray<T>::reshaped(const Shape& shape) const {
   if (fovea::numel(shape) != numel()) {
     fail<ShapeError>("[reshape] {} elements of shape {} do not fit shape {}", numel(), to_string(shape_),
                      to_string(shape));
   }
-  Dense result = *this;
+  NdArray result = *this;
   result.shape_ = shape;
   return result;
 }
 
-template class Dense<std::int64_t>;
-template class Dense<std::uint8_t>;
+template class NdArray<std::int64_t>;
+template class NdArray<std::uint8_t>;
 
 Indices::Indices(std::initializer_list<std::int64_t> values)
-    : Dense({static_cast<std::int64_t>(values.size())}, std::span(values.begin(), values.size())) {}
+    : NdArray({static_cast<std::int64_t>(values.size())}, std::span(values.begin(), values.size())) {}
 Indices::Indices(std::initializer_list<std::initializer_list<std::int64_t>> rows)
-    : Dense(shape_of(rows), std::span<const std::int64_t>(join_rows<std::int64_t>("indices", rows))) {}
+    : NdArray(shape_of(rows), std::span<const std::int64_t>(join_rows<std::int64_t>("indices", rows))) {}
 
 Bool::Bool(std::initializer_list<bool> values)
-    : Dense({static_cast<std::int64_t>(values.size())},
-            [&](std::uint8_t* out) { std::copy(values.begin(), values.end(), out); }) {}
+    : NdArray({static_cast<std::int64_t>(values.size())},
+              [&](std::uint8_t* out) { std::copy(values.begin(), values.end(), out); }) {}
 Bool::Bool(std::initializer_list<std::initializer_list<bool>> rows)
-    : Dense(shape_of(rows), std::span<const std::uint8_t>(join_rows<std::uint8_t>("bool", rows))) {}
+    : NdArray(shape_of(rows), std::span<const std::uint8_t>(join_rows<std::uint8_t>("bool", rows))) {}
 
 Bool operator&(const Bool& a, const Bool& b) {
   return combine("&", a, b, [](std::uint8_t u, std::uint8_t v) -> std::uint8_t { return u & v; });

@@ -4,7 +4,6 @@
 
 #include "autograd/base/fail.h"
 #include "autograd/kernels/strided.h"
-#include "autograd/graph/node.h"
 #include "autograd/tensor/tensor_impl.h"
 
 namespace fovea {
@@ -24,8 +23,8 @@ void release(Buffer* buffer) noexcept {
   pool::deallocate(buffer, sizeof(Buffer) + bytes);
 }
 
-void retain(GradientSlot* slot) noexcept { slot->references.fetch_add(1, std::memory_order_relaxed); }
-void release(GradientSlot* slot) noexcept {
+void retain(GradAccumulator* slot) noexcept { slot->references.fetch_add(1, std::memory_order_relaxed); }
+void release(GradAccumulator* slot) noexcept {
   if (slot->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete slot;
 }
 
@@ -74,10 +73,10 @@ template <class T>
 T* writable_data(const Tensor& x) {
   const T* data = typed_data<T>(x);
   const TensorImpl& impl = *x.impl();
-  if (impl.node && !impl.node->is_leaf()) {
+  if (impl.node && !is_leaf(*impl.node)) {
     fail<GraphError>(
         "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
-        to_string(impl.shape), impl.node->name);
+        to_string(impl.shape), op_name(*impl.node));
   }
   impl.buffer->version.fetch_add(1, std::memory_order_relaxed);
   return const_cast<T*>(data);
@@ -157,7 +156,7 @@ Tensor Tensor::detach() const {
 
 bool Tensor::is_leaf() const {
   const detail::TensorImpl& impl = impl_of(*this);
-  return !impl.node || impl.node->is_leaf();
+  return !impl.node || detail::is_leaf(*impl.node);
 }
 
 bool Tensor::requires_grad() const { return static_cast<bool>(impl_of(*this).node); }
@@ -166,10 +165,10 @@ Tensor& Tensor::set_requires_grad(bool on) {
   detail::TensorImpl& impl = impl_of(*this);
   if (!is_leaf()) {
     fail<GraphError>("[set_requires_grad] the tensor {} was computed by '{}' and recorded: detach it first",
-                     to_string(impl.shape), impl.node->name);
+                     to_string(impl.shape), op_name(*impl.node));
   }
   if (on && !impl.node) {
-    impl.slot = detail::Ref<detail::GradientSlot>(new detail::GradientSlot);
+    impl.slot = detail::Ref<detail::GradAccumulator>(new detail::GradAccumulator);
     impl.node = detail::make_leaf(impl);
   } else if (!on) {
     set_grad({});
@@ -185,7 +184,7 @@ Tensor Tensor::grad() const {
     fail<GraphError>(
         "[grad] only leaves keep a gradient, and this tensor {} was computed by '{}': use "
         "grad(outputs, inputs)",
-        to_string(impl.shape), impl.node->name);
+        to_string(impl.shape), op_name(*impl.node));
   }
   if (!impl.slot) return {};
   std::lock_guard lock(impl.slot->mutex);

@@ -5,11 +5,20 @@
 #include <mutex>
 
 #include "autograd/base/pool.h"
-#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/base/ref.h"
 #include "fovea/autograd/tensor/tensor.h"
 
 namespace fovea::detail {
+
+/// What a tensor asks of the node that computed it. The graph, a room further up, defines these.
+struct Node;
+struct TensorImpl;
+FOVEA_API void retain(Node* node) noexcept;
+FOVEA_API void release(Node* node) noexcept;
+bool is_leaf(const Node& node);
+const char* op_name(const Node& node);
+/// The node of a leaf with that value and gradient accumulator.
+Ref<Node> make_leaf(const TensorImpl& value);
 
 /// An array of bytes, shared by every view of it. The elements follow this header, aligned as it is.
 struct alignas(pool::alignment) Buffer {
@@ -26,14 +35,14 @@ void release(Buffer* buffer) noexcept;
 /// A leaf's gradient, reached by the leaf's handles and by the graph's edge to it. It belongs to the handles:
 /// when the last one goes, the gradient is dropped, so a gradient that has a graph of its own keeps nothing
 /// alive in a circle.
-struct GradientSlot {
+struct GradAccumulator {
   std::atomic<std::int32_t> references{0};
   std::mutex mutex;
   bool dropped = false;
   Tensor gradient;
 };
-void retain(GradientSlot* slot) noexcept;
-void release(GradientSlot* slot) noexcept;
+void retain(GradAccumulator* slot) noexcept;
+void release(GradAccumulator* slot) noexcept;
 
 /// What a Tensor points to.
 struct TensorImpl {
@@ -42,8 +51,8 @@ struct TensorImpl {
   std::uint32_t output = 0;  // which output of its node this is
   std::int64_t offset = 0;   // of the first element, in elements
   Ref<Buffer> buffer;
-  Ref<Node> node;          // none: outside the graph
-  Ref<GradientSlot> slot;  // leaves only
+  Ref<Node> node;             // none: outside the graph
+  Ref<GradAccumulator> slot;  // leaves only
   Shape shape;
   Strides strides;
 

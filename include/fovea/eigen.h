@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/tensor/tensor.h"
 
 /// To and from Eigen, compiled with your own Eigen and your own flags: the library's is hidden inside it.
 /// Elements are copied, so neither side depends on the other's lifetime or alignment.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cases/cases.h"
 #include "autograd/ops/reference.h"
+#include "cases/cases.h"
 #include "fovea/autograd/graph/graph.h"
 #include "tests/support/catch.h"
 
@@ -32,7 +32,7 @@ Case square_by_rule(Rule rule) {
   c.value = [=](const Inputs& in) {
     const Tensor& x = in["x"];
     return record("square", (x * x).detach(), {x}, {x},
-                  [=](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  [=](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                     return {rule(saved[0], dy)};
                   });
   };
@@ -128,7 +128,7 @@ TEST_CASE("the case table finds a rule that depends on which inputs need a gradi
   c.value = [](const Inputs& in) {
     const Tensor &x = in["x"], &y = in["y"];
     return record("product", (x * y).detach(), {x, y}, {x, y},
-                  [](const Saved& saved, const Tensor& dy, const Needs& needs) -> Gradients {
+                  [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                     return {dy * saved[1] * (needs[1] ? 1.0 : 2.0), dy * saved[0]};
                   });
   };
@@ -139,9 +139,10 @@ TEST_CASE("the case table finds a rule that captures a tensor instead of saving 
   Case c = square();
   c.value = [](const Inputs& in) {
     const Tensor& x = in["x"];
-    return record(
-        "square", (x * x).detach(), {x}, {},
-        [v = x.detach()](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {2 * v * dy}; });
+    return record("square", (x * x).detach(), {x}, {},
+                  [v = x.detach()](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                    return {2 * v * dy};
+                  });
   };
   CHECK_THAT(failures(c), ContainsSubstring("an input changed after its use"));
 }
@@ -164,7 +165,7 @@ TEST_CASE("the case table finds an op whose graph keeps itself alive") {
     const Tensor& x = in["x"];
     const auto own = std::make_shared<Tensor>();
     *own = record("square", (x * x).detach(), {x}, {x},
-                  [own](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  [own](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                     return {2 * saved[0] * dy};
                   });
     circles.push_back(own);
@@ -191,7 +192,7 @@ TEST_CASE("the case table finds a twin that differs, or kernels that run on the 
   c.oracle = [](const Inputs& in) { return softmax(in["x"]); };
   c.kernel = Kernel::softmax;
   CHECK_THAT(failures(c), ContainsSubstring("the fused kernel ran inside its own oracle"));
-  c.composed = [](const Inputs& in) { return composed::softmax(in["x"]); };
+  c.composed = [](const Inputs& in) { return reference::softmax(in["x"]); };
   CHECK(failures(c).empty());
   c.kernel = Kernel::layer_norm;
   CHECK_THAT(failures(c), ContainsSubstring("the fused kernel did not run"));
@@ -201,11 +202,11 @@ TEST_CASE("the case table finds a twin that differs, or kernels that run on the 
 }
 
 TEST_CASE("the case table checks special values and their gradients") {
-  const auto with = [](Special special) {
+  const auto with = [](Example special) {
     Case c = square();
     special.name = "at 3";
     special.inputs = {{"x", tensor({3.0}, f64)}};
-    c.special(special);
+    c.example(special);
     return failures(c);
   };
   CHECK(with({.value = {9}, .cotangent = {2}, .gradients = {{"x", {12}}}}).empty());

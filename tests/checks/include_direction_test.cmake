@@ -6,25 +6,36 @@ cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${DIR}")
 
 set(right
-  "autograd/ops/softmax.cpp|\"fovea/autograd/graph.h\""
+  "autograd/ops/softmax.cpp|\"fovea/autograd/graph/graph.h\""
+  "autograd/ops/log.cpp|\"fovea/autograd/ops.h\""
+  "autograd/graph/backward.cpp|\"autograd/tensor/tensor_impl.h\""
   "autograd/ops/exp.cpp|\"autograd/kernels/map.h\""
   "autograd/kernels/matmul.cpp|<Eigen/Core>"
   "include/fovea/eigen.h|<Eigen/Core>"
   "layers/linear.cpp|\"fovea/autograd/ops.h\""
-  "train/trainer.cpp|\"fovea/layers/linear.h\""
+  "gradcheck/layer_gradcheck.cpp|\"fovea/layers/visit.h\""
+  "cases/softmax_cases.cpp|\"fovea/gradcheck/gradcheck.h\""
+  "train/loop/trainer.cpp|\"fovea/layers/linear.h\""
+  "train/tasks/copy.cpp|\"fovea/train/generate/generate.h\""
   "cli/main.cpp|\"fovea/fovea.h\"")
 set(wrong
-  "autograd/kernels/sum.h|\"fovea/autograd/tensor.h\""
+  "autograd/base/pool.h|\"autograd/kernels/map.h\""
+  "autograd/kernels/sum.h|\"fovea/autograd/tensor/tensor.h\""
   "autograd/kernels/sum.cpp|\"autograd/ops/sum.h\""
-  "autograd/graph.cpp|\"fovea/autograd/ops.h\""
+  "autograd/graph/graph.cpp|\"fovea/autograd/ops.h\""
   "autograd/ops/relu.cpp|\"fovea/layers/linear.h\""
   "autograd/ops/tanh.cpp|<fovea/fovea.h>"
-  "include/fovea/autograd/tensor.h|\"fovea/autograd/graph.h\""
+  "include/fovea/autograd/tensor/tensor.h|\"fovea/autograd/graph/graph.h\""
   "include/fovea/layers/linear.h|<Eigen/Dense>"
-  "layers/norm.cpp|\"fovea/train/trainer.h\""
-  "train/task.cpp|\"fovea/inspect/map.h\""
-  "inspect/map.cpp|\"train/task.h\""
-  "train/loop.cpp|\"cli/main.h\""
+  "layers/norm.cpp|\"fovea/train/loop/trainer.h\""
+  "layers/check.cpp|\"fovea/gradcheck/gradcheck.h\""
+  "gradcheck/table.cpp|\"cases/cases.h\""
+  "train/io/npy.cpp|\"train/data/lines.h\""
+  "train/loop/run.cpp|\"fovea/train/generate/generate.h\""
+  "train/tasks/task.cpp|\"fovea/inspect/map.h\""
+  "inspect/map.cpp|\"fovea/train/tasks/task.h\""
+  "train/loop/loop.cpp|\"cli/main.h\""
+  "autograd/loose.cpp|\"autograd/base/fail.h\""
   "layers/near.cpp|\"near.h\"")
 
 function(parse case)

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/autograd/base/memory.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/memory.h"
 #include "fovea/train/io/safetensors.h"
 #include "tests/fuzz/largest_block.h"
 #include "tests/fuzz/safetensors_mutator.h"

@@ -18,7 +18,7 @@ class SafetensorsMutator {
 
   std::string mutate(std::string bytes) {
     change(bytes);
-    while (below(3) == 0) change(bytes);
+    while (uniform_int(3) == 0) change(bytes);
     return bytes;
   }
 
@@ -26,27 +26,27 @@ class SafetensorsMutator {
   static constexpr std::size_t length_bytes = 8;
 
   // Calls are never two arguments of one call, whose order is up to the compiler.
-  std::size_t below(std::size_t n) {
-    return n == 0 ? 0 : static_cast<std::size_t>(rng_.below(static_cast<std::int64_t>(n)));
+  std::size_t uniform_int(std::size_t n) {
+    return n == 0 ? 0 : static_cast<std::size_t>(rng_.uniform_int(static_cast<std::int64_t>(n)));
   }
   template <class T, std::size_t n>
   T one_of(const std::array<T, n>& values) {
-    return values[below(n)];
+    return values[uniform_int(n)];
   }
 
   void change(std::string& bytes) {
-    switch (below(8)) {
+    switch (uniform_int(8)) {
       case 0:  // a bit
-        if (!bytes.empty()) bytes[below(bytes.size())] ^= static_cast<char>(1U << below(8));
+        if (!bytes.empty()) bytes[uniform_int(bytes.size())] ^= static_cast<char>(1U << uniform_int(8));
         break;
       case 1:  // a byte
-        if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(below(256));
+        if (!bytes.empty()) bytes[uniform_int(bytes.size())] = static_cast<char>(uniform_int(256));
         break;
       case 2:  // cut off
-        bytes.resize(below(bytes.size()));
+        bytes.resize(uniform_int(bytes.size()));
         break;
       case 3:  // extended
-        bytes.append(1 + below(100), '\0');
+        bytes.append(1 + uniform_int(100), '\0');
         break;
       case 4:
         write_length(bytes, any_length(bytes.size()));
@@ -59,9 +59,9 @@ class SafetensorsMutator {
 
   std::uint64_t any_length(std::uint64_t size) {
     const std::array<std::uint64_t, 5> values{0, size - length_bytes, size, 99'999'999, ~std::uint64_t{0}};
-    if (below(2) == 0) return one_of(values);
+    if (uniform_int(2) == 0) return one_of(values);
     const std::uint64_t bits = rng_.next();
-    return bits >> below(64);
+    return bits >> uniform_int(64);
   }
   static void write_length(std::string& bytes, std::uint64_t length) {
     std::memcpy(bytes.data(), &length, std::min(bytes.size(), sizeof length));
@@ -78,32 +78,32 @@ class SafetensorsMutator {
     std::string header = bytes.substr(length_bytes, size);
     change_json(header);
     bytes.replace(length_bytes, size, header);
-    if (below(8) != 0) write_length(bytes, header.size());
+    if (uniform_int(8) != 0) write_length(bytes, header.size());
   }
 
   void change_json(std::string& json) {
-    const std::size_t at = below(json.size());
-    switch (below(7)) {
+    const std::size_t at = uniform_int(json.size());
+    switch (uniform_int(7)) {
       case 0:
       case 1:
         change_number(json, at);
         break;
       case 2:  // a part of it elsewhere
-        json.insert(place(json, at), json.substr(below(json.size())).substr(0, below(80)));
+        json.insert(place(json, at), json.substr(uniform_int(json.size())).substr(0, uniform_int(80)));
         break;
       case 3:
         json.insert(place(json, at), one_of(fragments));
         break;
       case 4: {  // brackets within brackets
-        const char bracket = "[{]}"[below(4)];
-        json.insert(place(json, at), 1 + below(3000), bracket);
+        const char bracket = "[{]}"[uniform_int(4)];
+        json.insert(place(json, at), 1 + uniform_int(3000), bracket);
         break;
       }
       case 5:
-        json.erase(at, 1 + below(20));
+        json.erase(at, 1 + uniform_int(20));
         break;
       default:
-        if (!json.empty()) json[at] = R"({}[]",:0-.e\)"[below(12)];
+        if (!json.empty()) json[at] = R"({}[]",:0-.e\)"[uniform_int(12)];
         break;
     }
   }
@@ -120,8 +120,8 @@ class SafetensorsMutator {
     const std::size_t begin = json.find_first_of(digits, at);
     if (begin == json.npos) return;
     const std::size_t end = std::min(json.find_first_not_of(digits, begin), json.size());
-    if (below(2) == 0) {
-      json[begin + below(end - begin)] = digits[below(10)];
+    if (uniform_int(2) == 0) {
+      json[begin + uniform_int(end - begin)] = digits[uniform_int(10)];
     } else {
       json.replace(begin, end - begin, one_of(numbers));
     }

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "fovea/train/data/text_data.h"
+#include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/folder.h"
 

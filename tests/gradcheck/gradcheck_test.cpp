@@ -8,10 +8,10 @@
 #include <string>
 
 #include "autograd/ops/reference.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/base/error.h"
 #include "tests/support/catch.h"
 
 // The checker is checked with functions whose gradients are wrong on purpose.
@@ -29,7 +29,7 @@ Tensor random(const Shape& shape, std::uint64_t seed = 3) {
 template <class Rule>
 Tensor square_with_rule(const Tensor& x, Rule rule) {
   return record("square", (x * x).detach(), {x}, {x},
-                [rule](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [rule](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {rule(saved[0], dy)};
                 });
 }
@@ -301,9 +301,10 @@ TEST_CASE("gradcheck checks every element of the Jacobian when asked to") {
 
   // Names the output too.
   const auto wrong = [](const Tensor& x) {
-    return record("copy", x.detach(), {x}, {}, [](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
-      return {dy * to(tensor({1, 1, 2}, f64), dy.dtype())};
-    });
+    return record("copy", x.detach(), {x}, {},
+                  [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                    return {dy * to(tensor({1, 1, 2}, f64), dy.dtype())};
+                  });
   };
   const GradcheckReport found = gradcheck(wrong, random({3}), {.jacobian = true, .compare_f32 = false});
   REQUIRE(found.failures.size() == 1);
@@ -338,7 +339,7 @@ TEST_CASE("gradcheck screens large tensors along random directions, and says so"
 TEST_CASE("gradcheck leaves out frozen rows by name") {
   const auto frozen = [](const Tensor& table) {
     return record("frozen", (table * table).detach(), {table}, {table},
-                  [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                     const Tensor row = zeros({1, 5}, dy.dtype());
                     return {concat({row, slice(2 * saved[0] * dy, 0, 1, 3)}, 0)};
                   });
@@ -424,12 +425,12 @@ TEST_CASE("gradcheck's report states its cost, and its JSON says the same as its
 TEST_CASE("compare_functions tells a fused kernel from its formula") {
   const Inputs inputs{{"x", random({3, 5})}};
   const NamedFunction fused = [](const Inputs& in) { return softmax(in["x"]); };
-  const NamedFunction formula = [](const Inputs& in) { return composed::softmax(in["x"]); };
+  const NamedFunction formula = [](const Inputs& in) { return reference::softmax(in["x"]); };
   const GradcheckReport report = compare_functions(fused, formula, inputs, {.order = 2});
   INFO(to_string(report));
   CHECK(report.passed());
   CHECK(report.elements == 15 + 15 + 15);
-  const NamedFunction off = [](const Inputs& in) { return composed::softmax(in["x"]) * (1 + 1e-9); };
+  const NamedFunction off = [](const Inputs& in) { return reference::softmax(in["x"]) * (1 + 1e-9); };
   const GradcheckReport found = compare_functions(fused, off, inputs);
   CHECK_FALSE(found.passed());
   CHECK(found.failures.size() == 30);

@@ -12,7 +12,7 @@ Tensor wave(const Tensor& x, double w, bool cosine) {
   std::vector<double> values = x.to_vector();
   for (double& v : values) v = cosine ? std::cos(w * v) : std::sin(w * v);
   return record(cosine ? "cos" : "sin", to(from_values(values, x.shape(), f64), x.dtype()), {x}, {x},
-                [=](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                [=](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {(cosine ? -w : w) * wave(saved[0], w, !cosine) * dy};
                 });
 }

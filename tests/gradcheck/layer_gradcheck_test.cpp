@@ -1,8 +1,8 @@
 #include "fovea/gradcheck/layer_gradcheck.h"
 
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/layers/embedding.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/multi_head_attention.h"
@@ -18,7 +18,7 @@ struct Wrong {
   Tensor operator()(const Tensor& x) const {
     const Tensor y = linear(x);
     return record("wrong", y + linear.b * 0.0, {y, linear.b}, {},
-                  [](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                  [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                     return {dy, sum(dy, 0) * 1e-3};
                   });
   }

@@ -24,9 +24,10 @@ MakeInputs one(const Shape& shape) { return normal({{"x", shape}}); }
 // A value that knows nothing of its inputs but what the rule says: (saved inputs, dy) -> gradients.
 template <class Rule>
 Tensor with_rule(const Tensor& value, TensorList inputs, Rule rule) {
-  return record(
-      "planted", value.detach(), inputs, inputs,
-      [rule](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients { return rule(saved, dy); });
+  return record("planted", value.detach(), inputs, inputs,
+                [rule](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return rule(saved, dy);
+                });
 }
 
 // x^2 with a rule of its own: (x, dy) -> gradient.
@@ -184,7 +185,7 @@ void add_places(Rows& rows) {
         const Tensor& x = in["x"];
         return with_rule(softmax(x), {x}, [](const Saved& s, const Tensor& dy) -> Gradients {
           const Tensor y = softmax(s[0]);
-          return {y * (dy - sum(y * dy, 0, keep_axis))};
+          return {y * (dy - sum(y * dy, 0, keepdims))};
         });
       },
       one({5, 5}));
@@ -265,10 +266,10 @@ void add_terms(Rows& rows) {
       [](const Inputs& in) {
         const Tensor& x = in["x"];
         return with_rule(layer_norm(x), {x}, [](const Saved& s, const Tensor& dy) -> Gradients {
-          const Tensor centred = s[0] - mean(s[0], -1, keep_axis);
-          const Tensor inverse = rsqrt(mean(centred * centred, -1, keep_axis) + 1e-5);
+          const Tensor centred = s[0] - mean(s[0], -1, keepdims);
+          const Tensor inverse = rsqrt(mean(centred * centred, -1, keepdims) + 1e-5);
           const Tensor y = centred * inverse;
-          return {inverse * (dy - y * mean(dy * y, -1, keep_axis))};
+          return {inverse * (dy - y * mean(dy * y, -1, keepdims))};
         });
       },
       one({3, 5}), "constant along axis 1");
@@ -311,7 +312,7 @@ void add_terms(Rows& rows) {
         return with_rule(softmax(where(seen, x, hidden)), {x},
                          [](const Saved& s, const Tensor& dy) -> Gradients {
                            const Tensor y = softmax(s[0]);
-                           return {y * (dy - sum(y * dy, -1, keep_axis))};
+                           return {y * (dy - sum(y * dy, -1, keepdims))};
                          });
       },
       one({5, 5}));
@@ -348,7 +349,7 @@ void add_saved(Rows& rows) {
         const auto shared_square = [&](const Tensor& x) {
           *buffer = x.detach();
           return record("square", (x * x).detach(), {x}, {},
-                        [buffer](const Saved&, const Tensor& dy, const Needs&) -> Gradients {
+                        [buffer](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                           return {2 * *buffer * dy};
                         });
         };
@@ -372,9 +373,10 @@ void add_second_order(Rows& rows) {
       "right at first order: a saved output without its node",
       [](const Inputs& in) {
         const Tensor y = exp(in["x"]).detach(), lost = y.detach();
-        return record(
-            "exp", y, {in["x"]}, {lost},
-            [](const Saved& s, const Tensor& dy, const Needs&) -> Gradients { return {s[0].detach() * dy}; });
+        return record("exp", y, {in["x"]}, {lost},
+                      [](const Saved& s, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                        return {s[0].detach() * dy};
+                      });
       },
       one({3, 5}));
 }

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "fovea/gradcheck/gradcheck.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
+#include "fovea/gradcheck/gradcheck.h"
 #include "tests/support/catch.h"
 
 // The numeric derivative: how sure it is, and what it makes of kinks and rounding.
@@ -42,7 +42,7 @@ TEST_CASE("gradcheck reports a kink with both slopes, and fails it when asked to
   // A value that is on neither slope, nor between them, is no kink.
   const auto too_steep = [](const Tensor& v) {
     return record("relu", relu(v).detach(), {v}, {v},
-                  [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                  [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                     return {where(saved[0] > 0.0, dy, where(saved[0] == 0.0, 3 * dy, 0.0))};
                   });
   };

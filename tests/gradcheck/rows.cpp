@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/gradcheck/gradcheck.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/gradcheck/gradcheck.h"
 
 // Functions with known faults, and correct ones that are hard to check: what the checker itself is checked
 // with.

@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "cases/cases.h"
-#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/feed_forward.h"
-#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/layer_norm.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/self_attention.h"
@@ -56,9 +56,9 @@ struct Stack {
   static void visit(const Stack& self, Visitor& v) { v("blocks", self.blocks); }
 };
 
-// The value and all gradients of a stack, and where a Training scope's generator stands after each pass.
+// The value and all gradients of a stack, and where a TrainMode scope's generator stands after each pass.
 Bits run(const Stack& stack, const Tensor& x, std::optional<std::uint64_t> seed) {
-  std::optional<Training> training;
+  std::optional<TrainMode> training;
   if (seed) training.emplace(*seed);
   std::vector<Tensor> leaves{x};
   for (const NamedTensor& parameter : named_parameters(stack)) leaves.push_back(parameter.tensor);
@@ -84,11 +84,11 @@ TEST_CASE("checkpoint: the same bits as without, dropout included", "[layers]") 
   stack.checkpointed = true;
   CHECK(run(stack, x, seed) == expected);
   // Also if backward is called outside of the scope that the forward pass was made in.
-  std::optional<Training> training;
+  std::optional<TrainMode> training;
   if (seed) training.emplace(*seed);
   const Tensor y = stack(x);
   training.reset();
-  const Training other(99);
+  const TrainMode other(99);
   Rng cotangent(11);
   backward(y, {.gradient = randn(y.shape(), cotangent, dtype)});
   CHECK(x.grad().to_vector() == expected[2]);
@@ -121,7 +121,7 @@ TEST_CASE("checkpoint: a rest of arguments, and checkpoints inside one another",
     Tensor operator()(const Tensor& x) const { return checkpoint(stack, x); }
     static void visit(const Outer& self, Visitor& v) { v("stack", self.stack); }
   };
-  const Training training(3);
+  const TrainMode training(3);
   const Tensor y = Outer{inner}(x);
   Rng cotangent(11);
   CHECK(grad({y}, {x}, {.gradients = {randn(y.shape(), cotangent)}})[0].to_vector() == once[2]);

@@ -1,8 +1,8 @@
 #include "fovea/layers/embedding.h"
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/train/optimizers/optimizer.h"
 #include "tests/support/catch.h"

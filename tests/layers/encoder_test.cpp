@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/graph/modes.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/state.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
@@ -32,7 +32,7 @@ Positions every_scheme() {
 Indices draw_ids(const Shape& shape, std::int64_t vocabulary, std::uint64_t seed = 5) {
   Rng rng(seed);
   return Indices(shape, [&](std::int64_t* out) {
-    for (std::int64_t i = 0; i < numel(shape); ++i) out[i] = rng.below(vocabulary);
+    for (std::int64_t i = 0; i < numel(shape); ++i) out[i] = rng.uniform_int(vocabulary);
   });
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("Gpt: a pass that fails half-way leaves the cache as it was", "[layers
   Gpt::Cache cache = model.cache(1);
   model.logits(columns(ids, 0, 4), cache);
   {
-    Watch watch(model);
+    Hooks watch(model);
     watch.replace("blocks.1.output", [](const Tapped&) { return Tensor(); });
     CHECK_THROWS_AS(model.logits(columns(ids, 4, 5), cache), ShapeError);
   }
@@ -183,7 +183,7 @@ TEST_CASE("Gpt: a shorter cache goes on from an earlier position", "[layers]") {
 TEST_CASE("Gpt: reading and replacing while generating", "[layers]") {
   const Gpt model = lively(tiny, f64);
   const Indices ids = draw_ids({1, T}, V);
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("blocks.*.attention.weights").replace("blocks.1.mlp.hidden", [](const Tapped& t) {
     return t.value * 0.5;
   });
@@ -207,7 +207,7 @@ TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layer
   std::int64_t kept[2];
   for (const bool checkpointed : {false, true}) {
     model.config.checkpoint_blocks = checkpointed;
-    const Training training(7);
+    const TrainMode training(7);
     const std::int64_t before = memory().live_bytes;
     const Tensor loss = cross_entropy(model(ids), ids).loss;
     kept[checkpointed] = memory().live_bytes - before;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 

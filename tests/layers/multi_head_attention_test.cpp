@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph/graph.h"
 #include "autograd/graph/kernel_runs.h"
-#include "fovea/autograd/graph/modes.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/layers/checkpoint.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
+#include "fovea/layers/checkpoint.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"
@@ -70,7 +70,7 @@ TEST_CASE("MultiHeadAttention: its parameters", "[layers]") {
                                  {.key_value_heads = 2,
                                   .head_size = 6,
                                   .rotary = RotaryOptions{},
-                                  .relative = RelativeBuckets{},
+                                  .relative_bias = RelativeBuckets{},
                                   .qk_norm = true,
                                   .sinks = true});
   CHECK(layer.Wq.shape() == Shape{5, 24});
@@ -79,14 +79,14 @@ TEST_CASE("MultiHeadAttention: its parameters", "[layers]") {
   std::vector<std::string> names;
   for (const NamedTensor& p : named_parameters(layer)) names.push_back(p.name);
   CHECK(names == std::vector<std::string>{"Wq", "Wk", "Wv", "Wo", "bq", "bk", "bv", "bo", "sinks",
-                                          "q_norm.gain", "k_norm.gain", "relative.table"});
+                                          "q_norm.gain", "k_norm.gain", "relative_bias.table"});
 }
 
 TEST_CASE("MultiHeadAttention: options reach the scores", "[layers]") {
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
   const auto scores_and_weights = [&](const MultiHeadAttention& layer) {
-    Watch watch(layer);
+    Hooks watch(layer);
     watch.record("*");
     layer(x, Mask());
     return std::pair(watch["scores"], watch["weights"]);
@@ -117,7 +117,7 @@ TEST_CASE("MultiHeadAttention: rotary scores depend on distances only", "[layers
   const Tensor x = randn({B, 3, C}, rng, f64);
   const Tensor before = randn({B, 4, C}, rng, f64);
   const auto scores = [&](const Tensor& sequence) {
-    Watch watch(layer);
+    Hooks watch(layer);
     watch.record("scores");
     layer(sequence, Mask());
     const std::int64_t end = sequence.size(1);
@@ -135,9 +135,9 @@ struct Scheme {
 std::vector<Scheme> schemes() {
   return {{"none", {}},
           {"rotary halves", {.rotary = RotaryOptions{}}},
-          {"rotary adjacent", {.rotary = RotaryOptions{.pairing = Pairing::adjacent, .base = 100}}},
+          {"rotary adjacent", {.rotary = RotaryOptions{.pairing = RotaryLayout::adjacent, .base = 100}}},
           {"alibi", {.alibi = true}},
-          {"relative", {.relative = RelativeBuckets{.buckets = 5, .max_distance = 4}}},
+          {"relative", {.relative_bias = RelativeBuckets{.buckets = 5, .max_distance = 4}}},
           {"window", {.window = 3}},
           {"all else",
            {.key_value_heads = 1,
@@ -214,7 +214,7 @@ TEST_CASE("MultiHeadAttention: taps while generating", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {});
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
-  Watch watch(layer);
+  Hooks watch(layer);
   watch.record("weights");
   layer(x);
   const Tensor map = watch["weights"];
@@ -233,7 +233,7 @@ TEST_CASE("MultiHeadAttention: to ask for scores or weights takes the composed p
   const Tensor x = randn({B, T, C}, rng, f64);
   const Tensor fused = layer(x);
   const auto fused_runs = [&](std::string_view path) {
-    Watch watch(layer);
+    Hooks watch(layer);
     watch.record(path);
     const std::int64_t before = runs_of(Kernel::attention);
     check_close(layer(x), fused, 1e-13);
@@ -246,9 +246,9 @@ TEST_CASE("MultiHeadAttention: to ask for scores or weights takes the composed p
 
 TEST_CASE("MultiHeadAttention: maps are taken before dropout", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {.dropout = 0.5});
-  const Training training(7);
+  const TrainMode training(7);
   Rng rng(2);
-  Watch watch(layer);
+  Hooks watch(layer);
   watch.record("weights");
   layer(randn({B, T, C}, rng, f64));
   for (const double total : sum(watch["weights"], -1).to_vector()) CHECK(total == Approx(1));
@@ -258,15 +258,15 @@ TEST_CASE("MultiHeadAttention: replaced scores, weights and heads", "[layers]") 
   const MultiHeadAttention layer = random_layer(C, H, {});
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
-  const auto with = [&](std::string_view path, const Watch::Replacement& replacement) {
-    Watch watch(layer);
+  const auto with = [&](std::string_view path, const Hooks::Replacement& replacement) {
+    Hooks watch(layer);
     watch.replace(path, replacement);
     return layer(x, Mask());
   };
   const auto zero = [](const Tapped& t) { return zeros(t.value.shape(), f64); };
   const auto uniform = [](const Tapped& t) { return full(t.value.shape(), 1.0 / T, f64); };
   check_close(with("scores", zero), with("weights", uniform), 1e-13);
-  const Tensor mean_value = mean(linear(x, layer.Wv, layer.bv), 1, keep_axis);
+  const Tensor mean_value = mean(linear(x, layer.Wv, layer.bv), 1, keepdims);
   check_close(with("weights", uniform), broadcast_to(linear(mean_value, layer.Wo, layer.bo), {B, T, C}),
               1e-13);
   check_close(with("heads", zero), broadcast_to(layer.bo, {B, T, C}), 0);
@@ -286,8 +286,8 @@ TEST_CASE("MultiHeadAttention: a watched checkpoint is computed again on the sam
   for (const bool checkpointed : {true, false}) {
     const Checkpointed model{layer, checkpointed};
     Rng rng(2);
-    const Training training(7);
-    Watch watch(model);
+    const TrainMode training(7);
+    Hooks watch(model);
     watch.record("attention.weights");
     const std::int64_t fused = runs_of(Kernel::attention);
     const Tensor y = model(randn({B, T, C}, rng, f64));
@@ -314,7 +314,7 @@ TEST_CASE("MultiHeadAttention: gradients", "[layers]") {
   check_gradients({}, {"bk"});
   check_gradients({.key_value_heads = 1, .rotary = RotaryOptions{}, .qk_norm = true});
   check_gradients({.key_value_heads = 1, .alibi = true, .window = 3, .softcap = 2, .sinks = true});
-  check_gradients({.bias = false, .relative = RelativeBuckets{.buckets = 4, .max_distance = 3}});
+  check_gradients({.bias = false, .relative_bias = RelativeBuckets{.buckets = 4, .max_distance = 3}});
 }
 
 // Cross-attention as a function of the context, with dropout of fixed draws.
@@ -322,7 +322,7 @@ struct Cross {
   MultiHeadAttention attention;
   Tensor x;
   Tensor operator()(const Tensor& context) const {
-    const Training scope(7);
+    const TrainMode scope(7);
     return attention(to(x, context.dtype()), context);
   }
   static void visit(const Cross& self, Visitor& v) { v("attention", self.attention); }
@@ -346,7 +346,7 @@ TEST_CASE("MultiHeadAttention: nothing to see, a batch of zero, more queries tha
     const auto finite = [&](std::int64_t batch, std::int64_t queries, std::int64_t keys, const Mask& mask) {
       const Tensor x = randn({batch, queries, C}, rng, f64).set_requires_grad();
       const Tensor context = randn({batch, keys, C}, rng, f64);
-      Watch watch(layer);
+      Hooks watch(layer);
       if (watched) watch.record("*");
       const Tensor y = layer(x, context, mask);
       backward(y, {.gradient = ones(y.shape(), f64)});
@@ -371,7 +371,7 @@ TEST_CASE("MultiHeadAttention: wrong sizes and options", "[layers]") {
   CHECK_THROWS_WITH(make(5, 3), ContainsSubstring("5 channels do not divide into 3 heads"));
   CHECK_THROWS_WITH(make(C, H, {.key_value_heads = 2}), ContainsSubstring("can't be shared evenly"));
   CHECK_THROWS_AS(make(9, 3, {.rotary = RotaryOptions{}}), ValueError);
-  CHECK_THROWS_AS(make(C, H, {.alibi = true, .relative = RelativeBuckets{}}), ValueError);
+  CHECK_THROWS_AS(make(C, H, {.alibi = true, .relative_bias = RelativeBuckets{}}), ValueError);
   CHECK_THROWS_AS(make(C, H, {.window = 0}), ValueError);
   CHECK_THROWS_AS(make(C, H, {.softcap = -1}), ValueError);
   CHECK_THROWS_AS(make(C, H, {.dropout = 1.5}), ValueError);

@@ -1,7 +1,7 @@
 #include "fovea/layers/one_head_model.h"
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
@@ -41,7 +41,7 @@ TEST_CASE("RelativeBias: gradients through attention", "[layers]") {
   const Tensor q = randn({1, 3, 5, 2}, rng, f64), k = randn({1, 3, 7, 2}, rng, f64);
   const auto f = [&](const Tensor& table) {
     layer.table = table;
-    return attention(q, k, k, {.mask = Mask::causal(), .relative = layer(5, 7)});
+    return attention(q, k, k, {.mask = Mask::causal(), .relative_bias = layer(5, 7)});
   };
   const GradcheckReport report = gradcheck(f, layer.table, {.order = 2});
   INFO(to_string(report));

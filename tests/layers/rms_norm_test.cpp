@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 

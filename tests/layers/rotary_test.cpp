@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "tests/support/catch.h"
 
@@ -19,7 +19,7 @@ Tensor scores(const Rotary& turn, const Tensor& q, const Tensor& k, std::int64_t
 double largest_difference(const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); }
 
 TEST_CASE("Rotary: scores depend on the difference of positions only", "[layers]") {
-  const auto pairing = GENERATE(Pairing::halves, Pairing::adjacent);
+  const auto pairing = GENERATE(RotaryLayout::halves, RotaryLayout::adjacent);
   const Dtype dtype = GENERATE(f32, f64);
   const double tolerance = dtype == f32 ? 2e-5 : 1e-11;
   Rng rng(3);
@@ -36,7 +36,7 @@ TEST_CASE("Rotary: scores depend on the difference of positions only", "[layers]
 TEST_CASE("Rotary: position 0 stays, and lengths of pairs do", "[layers]") {
   Rng rng(3);
   const Tensor x = randn({3, 5, 6}, rng, f64);
-  const Tensor y = Rotary(6, {.pairing = Pairing::adjacent})(x);
+  const Tensor y = Rotary(6, {.pairing = RotaryLayout::adjacent})(x);
   for (std::int64_t c = 0; c < 6; ++c) CHECK(y.at({2, 0, c}) == x.at({2, 0, c}));
   CHECK(std::hypot(y.at({1, 4, 2}), y.at({1, 4, 3})) == Approx(std::hypot(x.at({1, 4, 2}), x.at({1, 4, 3}))));
 }
@@ -51,25 +51,28 @@ TEST_CASE("Rotary: a step with an offset is a row of the whole", "[layers]") {
   }
 }
 
-TEST_CASE("convert_pairing: converted weights give the same scores under the other pairing", "[layers]") {
+TEST_CASE("convert_rotary_layout: converted weights give the same scores under the other pairing",
+          "[layers]") {
   constexpr std::int64_t heads = 3, d = 10, channels = 5, length = 7;
-  const auto from = GENERATE(Pairing::halves, Pairing::adjacent);
+  const auto from = GENERATE(RotaryLayout::halves, RotaryLayout::adjacent);
   const auto dimensions = GENERATE(std::optional<std::int64_t>(), std::optional<std::int64_t>(6));
-  const Pairing other = from == Pairing::halves ? Pairing::adjacent : Pairing::halves;
+  const RotaryLayout other = from == RotaryLayout::halves ? RotaryLayout::adjacent : RotaryLayout::halves;
   Rng rng(5);
   const Tensor x = randn({length, channels}, rng, f64);
   const Tensor Wq = randn({channels, heads * d}, rng, f64), Wk = randn({channels, heads * d}, rng, f64);
   const Tensor bq = randn({heads * d}, rng, f64);
-  const auto all_scores = [&](const Tensor& Wq, const Tensor& Wk, const Tensor& bq, Pairing pairing) {
+  const auto all_scores = [&](const Tensor& Wq, const Tensor& Wk, const Tensor& bq, RotaryLayout pairing) {
     const Rotary turn(d, {.pairing = pairing, .dimensions = dimensions});
     const auto by_head = [&](const Tensor& x) { return transpose(reshape(x, {length, heads, d}), 0, 1); };
     return matmul(turn(by_head(linear(x, Wq, bq))), transpose(turn(by_head(matmul(x, Wk)))));
   };
-  const auto converted = [&](const Tensor& W) { return convert_pairing(W, heads, from, other, dimensions); };
+  const auto converted = [&](const Tensor& W) {
+    return convert_rotary_layout(W, heads, from, other, dimensions);
+  };
   const Tensor before = all_scores(Wq, Wk, bq, from);
   CHECK(largest_difference(all_scores(converted(Wq), converted(Wk), converted(bq), other), before) < 1e-12);
   CHECK(largest_difference(all_scores(Wq, Wk, bq, other), before) > 0.1);
-  const Tensor back = convert_pairing(converted(Wq), heads, other, from, dimensions);
+  const Tensor back = convert_rotary_layout(converted(Wq), heads, other, from, dimensions);
   CHECK(back.to_vector() == Wq.to_vector());
 }
 

@@ -113,7 +113,7 @@ TEST_CASE("SelfAttention: a watch reads and replaces its map", "[layers]") {
   const SelfAttention layer = exact_layer(rng);
   const Tensor x = randn({B, T, C}, rng, f64);
   const Tensor map = layer.with_weights(x).weights;
-  Watch watch(layer);
+  Hooks watch(layer);
   watch.record("*").replace("weights", [](const Tapped& t) { return zeros(t.value.shape(), f64); });
   const Attention seen = layer.with_weights(x);
   CHECK(watch["weights"].shape() == Shape{B, 1, T, T});

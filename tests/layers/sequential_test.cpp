@@ -1,9 +1,9 @@
 #include "fovea/layers/sequential.h"
 
 #include "fovea/autograd/ops.h"
+#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/embedding.h"
-#include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/state.h"
 #include "tests/support/catch.h"

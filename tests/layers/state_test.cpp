@@ -1,8 +1,8 @@
 #include "fovea/layers/state.h"
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "fovea/layers/linear.h"
 #include "tests/support/catch.h"
 

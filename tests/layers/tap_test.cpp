@@ -2,9 +2,9 @@
 
 #include <thread>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "fovea/layers/checkpoint.h"
 #include "fovea/layers/feed_forward.h"
 #include "fovea/layers/sequential.h"
@@ -43,7 +43,7 @@ TEST_CASE("tap: without a watch the value passes through", "[layers]") {
 TEST_CASE("tap: a layer is known by address and type", "[layers]") {
   const Outer model;
   REQUIRE(static_cast<const void*>(&model) == static_cast<const void*>(&model.inner));
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("*");
   model(tensor({3}));
   REQUIRE(watch.records().size() == 2);
@@ -54,7 +54,7 @@ TEST_CASE("tap: a layer is known by address and type", "[layers]") {
 
 TEST_CASE("tap: calls are counted, and forgotten records do not restart the count", "[layers]") {
   const Outer model;
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("inner.value");
   for (const double x : {3.0, 5.0}) model(tensor({x}));
   REQUIRE(watch.records().size() == 2);
@@ -68,9 +68,9 @@ TEST_CASE("tap: calls are counted, and forgotten records do not restart the coun
 
 TEST_CASE("tap: replacements apply in order, watches from outside in", "[layers]") {
   const Outer model;
-  Watch outer(model);
+  Hooks outer(model);
   outer.record("inner.value").replace("inner.value", [](const Tapped& t) { return t.value * 10.0; });
-  Watch inner(model);
+  Hooks inner(model);
   inner.record("inner.value").replace("inner.*", [](const Tapped& t) { return t.value + 0.5; }).record("*");
   CHECK(model(tensor({3})).item() == 61.5);
   CHECK(outer["inner.value"].item() == 6);
@@ -81,7 +81,7 @@ TEST_CASE("tap: replacements apply in order, watches from outside in", "[layers]
 
 TEST_CASE("tap: gradients go through what is put in place, and reach what is recorded", "[layers]") {
   const Outer model;
-  Watch watch(model);
+  Hooks watch(model);
   watch.replace("inner.value", [](const Tapped& t) { return t.value * t.value; }).record("inner.value");
   const Tensor y = model(scalar(3));
   CHECK(grad({y}, {watch["inner.value"]}, {.retain_graph = true})[0].item() == 1);
@@ -91,7 +91,7 @@ TEST_CASE("tap: gradients go through what is put in place, and reach what is rec
 
 TEST_CASE("tap: layers of other models, copies and other threads are not seen", "[layers]") {
   const Outer model, other;
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("*");
   other(tensor({3}));
   const Outer copy = model;
@@ -102,7 +102,7 @@ TEST_CASE("tap: layers of other models, copies and other threads are not seen", 
 
 TEST_CASE("tap: a replacement may run the model itself", "[layers]") {
   const Outer model;
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("*").replace("inner.value", [&](const Tapped& t) { return model(t.value); });
   CHECK(model(tensor({3})).item() == 14);
   CHECK(watch.records().size() == 2);
@@ -110,10 +110,10 @@ TEST_CASE("tap: a replacement may run the model itself", "[layers]") {
 
 TEST_CASE("tap: a watch that ends gives way to the one around it", "[layers]") {
   const Outer model;
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("value");
   {
-    Watch inner(model);
+    Hooks inner(model);
     inner.replace("value", [](const Tapped& t) { return t.value * 0.0; });
     CHECK(model(tensor({3})).item() == 0);
   }
@@ -125,7 +125,7 @@ TEST_CASE("tap: * in a path stands for any characters", "[layers]") {
   Rng rng(1);
   const Sequential model(FeedForward(C, 7, rng), FeedForward(C, 11, rng));
   const auto recorded = [&](std::string_view path) {
-    Watch watch(model);
+    Hooks watch(model);
     watch.record(path);
     model(zeros({T, C}));
     return watch.records().size();
@@ -141,7 +141,7 @@ TEST_CASE("tap: * in a path stands for any characters", "[layers]") {
 
 TEST_CASE("tap: wrong use", "[layers]") {
   const Outer model;
-  Watch watch(model);
+  Hooks watch(model);
   CHECK_THROWS_WITH(watch["inner.value"], ContainsSubstring("nothing was recorded as 'inner.value'"));
   CHECK_THROWS_AS(watch.replace("value", {}), ValueError);
   watch.replace("inner.value", [](const Tapped& t) { return t.call == 0 ? zeros({2}) : to(t.value, f64); });
@@ -156,7 +156,7 @@ TEST_CASE("tap: wrong use", "[layers]") {
 TEST_CASE("tap: a checkpoint reports once, outside any graph", "[layers]") {
   Rng rng(1);
   const Checkpointed model{FeedForward(C, 7, rng)};
-  Watch watch(model);
+  Hooks watch(model);
   watch.record("mlp.hidden");
   const Tensor y = model(randn({T, C}, rng));
   backward(y, {.gradient = ones(y.shape())});
@@ -169,9 +169,9 @@ TEST_CASE("tap: to replace a value in a checkpoint is refused, unless it is not 
   Rng rng(1);
   const Checkpointed model{FeedForward(C, 7, rng, {.bias = false})};
   const Tensor x = randn({T, C}, rng);
-  Watch watch(model);
+  Hooks watch(model);
   watch.replace("mlp.hidden", [](const Tapped& t) { return t.value * 0.0; });
-  CHECK_THROWS_WITH(model(x), ContainsSubstring("[checkpoint] a Watch replaces 'hidden'"));
+  CHECK_THROWS_WITH(model(x), ContainsSubstring("[checkpoint] Hooks replace 'hidden'"));
   const NoGrad scope;
   for (const double y : model(x).to_vector()) CHECK(y == 0);
 }

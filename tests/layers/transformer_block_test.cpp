@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/graph/modes.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"
@@ -49,7 +49,7 @@ TEST_CASE("TransformerBlock: dropout of what is added", "[layers]") {
   Rng rng(1);
   const TransformerBlock block(C, H, rng, {.dropout = 1});
   const Tensor x = randn({B, T, C}, rng);
-  const Training training(7);
+  const TrainMode training(7);
   check_close(block(x), x, 0);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("TransformerBlock: taps", "[layers]") {
   Rng rng(1);
   const TransformerBlock block(C, H, rng);
   const Tensor x = randn({B, T, C}, rng);
-  Watch watch(block);
+  Hooks watch(block);
   watch.record("*");
   const Tensor y = block(x);
   std::vector<std::string> paths;
@@ -86,7 +86,7 @@ TEST_CASE("TransformerBlock: a replaced input is what is added to", "[layers]") 
   const TransformerBlock block(C, H, rng);
   const Tensor x = randn({B, T, C}, rng), other = randn({B, T, C}, rng);
   const Tensor expected = block(other);
-  Watch watch(block);
+  Hooks watch(block);
   watch.replace("input", [&](const Tapped&) { return other; });
   check_close(block(x), expected, 0);
 }

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "fovea/layers/linear.h"
 #include "tests/support/catch.h"
 

@@ -68,7 +68,7 @@ Split<LineData> split(const LineData& data, double validation, Rng& rng) {
   std::iota(indices.begin(), indices.end(), 0);
   // The first places of a shuffle (Fisher & Yates) are a draw without replacement.
   for (std::int64_t i = 0; i < drawn; ++i) {
-    const std::int64_t other = i + rng.below(data.size() - i);
+    const std::int64_t other = i + rng.uniform_int(data.size() - i);
     std::swap(indices[static_cast<std::size_t>(i)], indices[static_cast<std::size_t>(other)]);
   }
   const std::span<std::int64_t> all(indices);
@@ -81,7 +81,7 @@ Split<LineData> split(const LineData& data, double validation, Rng& rng) {
 Batch random_batch(const LineData& data, std::int64_t batch, Rng& rng) {
   check_batch("random_batch", batch);
   std::vector<std::vector<std::int64_t>> rows;
-  for (std::int64_t b = 0; b < batch; ++b) rows.push_back(data.line(rng.below(data.size())));
+  for (std::int64_t b = 0; b < batch; ++b) rows.push_back(data.line(rng.uniform_int(data.size())));
   return next_token_batch(rows, data.boundary(), ignored_target);
 }
 

@@ -3,27 +3,27 @@
 #include <algorithm>
 
 #include "autograd/base/fail.h"
-#include "train/io/file.h"
 #include "train/data/split_size.h"
+#include "train/io/file.h"
 
 namespace fovea {
 namespace {
 
 // How many rows of T predictions the data has, the last one perhaps a shorter one.
-std::int64_t rows_of(const char* name, const TokenData& data, const Crops& crops) {
-  if (crops.batch < 1 || crops.context < 1) {
-    fail<ValueError>("[{}] a batch of {} crops of {} tokens: at least 1 each", name, crops.batch,
-                     crops.context);
+std::int64_t rows_of(const char* name, const TokenData& data, const Blocks& blocks) {
+  if (blocks.batch < 1 || blocks.context < 1) {
+    fail<ValueError>("[{}] a batch of {} blocks of {} tokens: at least 1 each", name, blocks.batch,
+                     blocks.context);
   }
   const std::int64_t predicted = data.size() - 1;
-  if (predicted < crops.context) {
+  if (predicted < blocks.context) {
     fail<ValueError>(
         "[{}] a context of {} tokens and the one after it need {}, and the data has {}: take a longer text "
         "or a "
         "shorter context",
-        name, crops.context, crops.context + 1, data.size());
+        name, blocks.context, blocks.context + 1, data.size());
   }
-  return (predicted + crops.context - 1) / crops.context;
+  return (predicted + blocks.context - 1) / blocks.context;
 }
 
 std::vector<std::int64_t> read(const TokenData& data, std::int64_t begin, std::int64_t count) {
@@ -45,30 +45,30 @@ Split<TokenData> split(const TokenData& data, double validation) {
   return {data.slice(0, end), data.slice(end, data.size())};
 }
 
-Batch random_batch(const TokenData& data, const Crops& crops, Rng& rng) {
-  rows_of("random_batch", data, crops);
+Batch random_batch(const TokenData& data, const Blocks& blocks, Rng& rng) {
+  rows_of("random_batch", data, blocks);
   std::vector<std::vector<std::int64_t>> rows;
-  for (std::int64_t b = 0; b < crops.batch; ++b) {
-    rows.push_back(read(data, rng.below(data.size() - crops.context), crops.context + 1));
+  for (std::int64_t b = 0; b < blocks.batch; ++b) {
+    rows.push_back(read(data, rng.uniform_int(data.size() - blocks.context), blocks.context + 1));
   }
   return next_token_batch(rows, 0);
 }
 
-std::int64_t batch_count(const TokenData& data, const Crops& crops) {
-  return (rows_of("batch_count", data, crops) + crops.batch - 1) / crops.batch;
+std::int64_t batch_count(const TokenData& data, const Blocks& blocks) {
+  return (rows_of("batch_count", data, blocks) + blocks.batch - 1) / blocks.batch;
 }
 
-Batch batch_at(const TokenData& data, const Crops& crops, std::int64_t index) {
-  const std::int64_t all = rows_of("batch_at", data, crops);
-  const std::int64_t batches = batch_count(data, crops);
+Batch batch_at(const TokenData& data, const Blocks& blocks, std::int64_t index) {
+  const std::int64_t all = rows_of("batch_at", data, blocks);
+  const std::int64_t batches = batch_count(data, blocks);
   if (index < 0 || index >= batches) {
     fail<IndexError>("[batch_at] batch {} is outside the {} there are", index, batches);
   }
   std::vector<std::vector<std::int64_t>> rows;
-  const std::int64_t end = std::min((index + 1) * crops.batch, all);
-  for (std::int64_t row = index * crops.batch; row < end; ++row) {
-    const std::int64_t begin = row * crops.context;
-    rows.push_back(read(data, begin, std::min(crops.context + 1, data.size() - begin)));
+  const std::int64_t end = std::min((index + 1) * blocks.batch, all);
+  for (std::int64_t row = index * blocks.batch; row < end; ++row) {
+    const std::int64_t begin = row * blocks.context;
+    rows.push_back(read(data, begin, std::min(blocks.context + 1, data.size() - begin)));
   }
   return next_token_batch(rows, 0, ignored_target);
 }

@@ -7,8 +7,8 @@
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 
 namespace fovea {
 namespace {
@@ -178,7 +178,7 @@ std::vector<std::int64_t> generate(const Gpt& model, Ids prompt, const GenerateO
   if (options.cache) cache = model.cache(1);
   const auto next_logits = [&](Ids ids) {
     const NoGrad no_grad;
-    const Inference inference;
+    const EvalMode inference;
     if (cache && ids.size() <= context) {
       return last_row(model.logits(as_batch(ids.subspan(static_cast<std::size_t>(cache->length))), *cache));
     }
@@ -192,7 +192,7 @@ std::vector<std::int64_t> generate(const LanguageModel& model, std::int64_t cont
   if (context < 1) fail<ValueError>("[generate] context is {}: the model must see 1 id or more", context);
   const auto next_logits = [&](Ids ids) {
     const NoGrad no_grad;
-    const Inference inference;
+    const EvalMode inference;
     const Indices seen = as_batch(ids.last(std::min(ids.size(), static_cast<std::size_t>(context))));
     const Tensor logits = model(seen);
     if (logits.rank() != 3 || logits.size(0) != 1 || logits.size(1) != seen.size(1)) {

@@ -1,14 +1,14 @@
 #include "fovea/train/loop/evaluate.h"
 
 #include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 
 namespace fovea {
 
 Evaluation evaluate(const LanguageModel& model, const EvaluationSource& batches,
                     std::optional<std::int64_t> ignored) {
-  const Inference inference;
+  const EvalMode inference;
   const NoGrad no_grad;
   Evaluation evaluation;
   for (std::int64_t index = 0; const std::optional<Batch> batch = batches(index); ++index) {

@@ -75,7 +75,7 @@ std::optional<Batch> Trainer::next_batch() {
 }
 
 Tensor Trainer::training_logits(const Indices& ids) {
-  const Training scope{Rng(state_->dropout_rng)};
+  const TrainMode scope{Rng(state_->dropout_rng)};
   Tensor logits = model_.logits(ids);
   state_->dropout_rng = scope.rng().state();
   return logits;

@@ -18,7 +18,7 @@ void Lion::update(std::size_t i, const Tensor& gradient) {
   dispatch(parameter.dtype(), [&]<class T>() {
     const T beta1 = static_cast<T>(beta1_), rest1 = static_cast<T>(1 - beta1_);
     const T beta2 = static_cast<T>(beta2_), rest2 = static_cast<T>(1 - beta2_);
-    const T rate = static_cast<T>(rate_of(i)), kept = static_cast<T>(kept_of(i));
+    const T rate = static_cast<T>(rate_of(i)), kept = static_cast<T>(decay_multiplier(i));
     T* p = parameter.mutable_data<T>();
     T* m = momentum_[i].mutable_data<T>();
     const T* g = gradient.data<T>();

@@ -71,7 +71,7 @@ void Muon::update(std::size_t i, const Tensor& gradient) {
   const auto rows = static_cast<double>(parameter.size(0)), columns = static_cast<double>(parameter.size(1));
   dispatch(parameter.dtype(), [&]<class T>() {
     const T rate = static_cast<T>(rate_of(i) * std::sqrt(std::max(1.0, columns / rows)));
-    const T kept = static_cast<T>(kept_of(i));
+    const T kept = static_cast<T>(decay_multiplier(i));
     T* p = parameter.mutable_data<T>();
     const T* d = direction.data<T>();
     detail::for_each_element(parameter.numel(), [=](std::int64_t j) { p[j] = kept * p[j] - rate * d[j]; });

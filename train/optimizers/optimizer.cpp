@@ -55,8 +55,8 @@ void Optimizer::check_parameters() const {
 
 void Optimizer::join_groups(const std::vector<ParameterGroup>& groups, bool may_decay) {
   std::vector<bool> taken(parameters_.size());
-  for (const auto& [pattern, rate_factor, weight_decay] : groups) {
-    check_option("a group's rate_factor", rate_factor, 0, infinity);
+  for (const auto& [pattern, lr_scale, weight_decay] : groups) {
+    check_option("a group's lr_scale", lr_scale, 0, infinity);
     if (weight_decay) check_option("a group's weight_decay", *weight_decay, 0, infinity);
     if (weight_decay && !may_decay) {
       fail<ValueError>("[{}] group '{}' has a weight decay, and this optimizer has none: use AdamW", name_,
@@ -68,7 +68,7 @@ void Optimizer::join_groups(const std::vector<ParameterGroup>& groups, bool may_
       fits_any = true;
       if (taken[i]) continue;
       has_any = taken[i] = true;
-      settings_[i] = {pattern, rate_factor, weight_decay.value_or(settings_[i].weight_decay)};
+      settings_[i] = {pattern, lr_scale, weight_decay.value_or(settings_[i].weight_decay)};
     }
     if (!has_any) {
       fail<ValueError>(
@@ -138,10 +138,10 @@ std::string parameter_table(const Optimizer& optimizer) {
   std::int64_t counts[2] = {}, elements[2] = {};
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& tensor = parameters[i].tensor;
-    const auto& [group, rate_factor, weight_decay] = optimizer.settings()[i];
+    const auto& [group, lr_scale, weight_decay] = optimizer.settings()[i];
     text += fmt::format("{:<{}}  {:<14}  {:>10}  {:<{}}  {:>9.4g}  {:>9.4g}\n", parameters[i].name,
                         name_width, to_string(tensor.shape()), tensor.numel(), group.empty() ? "-" : group,
-                        group_width, optimizer.learning_rate() * rate_factor, weight_decay);
+                        group_width, optimizer.learning_rate() * lr_scale, weight_decay);
     ++counts[weight_decay > 0];
     elements[weight_decay > 0] += tensor.numel();
   }

@@ -21,11 +21,11 @@ void check_count(const char* name, std::int64_t count) {
 
 }  // namespace
 
-Decay decay_named(std::string_view name) {
-  if (name == "constant") return Decay::constant;
-  if (name == "linear") return Decay::linear;
-  if (name == "cosine") return Decay::cosine;
-  if (name == "warmup-stable-decay" || name == "wsd") return Decay::warmup_stable_decay;
+LrSchedule decay_named(std::string_view name) {
+  if (name == "constant") return LrSchedule::constant;
+  if (name == "linear") return LrSchedule::linear;
+  if (name == "cosine") return LrSchedule::cosine;
+  if (name == "warmup-stable-decay" || name == "wsd") return LrSchedule::warmup_stable_decay;
   fail<ValueError>(
       "[decay_named] '{}' is no decay: there are constant, linear, cosine and warmup-stable-decay (wsd)",
       name);
@@ -38,7 +38,7 @@ Schedule::Schedule(const ScheduleOptions& options) : options_(options) {
   check_count("steps", steps);
   check_count("warmup", warmup);
   check_count("decay_steps", decay_steps);
-  const bool is_constant = decay == Decay::constant;
+  const bool is_constant = decay == LrSchedule::constant;
   if (is_constant && final_rate > 0) {
     fail<ValueError>("[Schedule] final_rate is {}, and a constant rate has none: choose a decay", final_rate);
   }
@@ -52,7 +52,7 @@ Schedule::Schedule(const ScheduleOptions& options) : options_(options) {
     fail<ValueError>("[Schedule] a warm-up of {} steps does not end within the run's {}: shorten it", warmup,
                      steps);
   }
-  if ((decay == Decay::warmup_stable_decay) != (decay_steps > 0)) {
+  if ((decay == LrSchedule::warmup_stable_decay) != (decay_steps > 0)) {
     fail<ValueError>("[Schedule] decay_steps is {}: {}", decay_steps,
                      decay_steps > 0 ? "only warmup-stable-decay has it"
                                      : "warmup-stable-decay needs the number of its last steps that decay");
@@ -78,11 +78,11 @@ double Schedule::operator()(std::int64_t step) const {
 // k: 1 at the base rate, 0 at the final rate.
 double Schedule::rest_of_decay(std::int64_t step) const {
   const auto& [decay, rate, final_rate, steps, warmup, decay_steps] = options_;
-  if (decay == Decay::constant) return 1;
+  if (decay == LrSchedule::constant) return 1;
   if (step >= steps - 1) return 0;
-  const std::int64_t span = decay == Decay::warmup_stable_decay ? decay_steps : steps - 1 - warmup;
+  const std::int64_t span = decay == LrSchedule::warmup_stable_decay ? decay_steps : steps - 1 - warmup;
   const double line = std::min(1.0, static_cast<double>(steps - 1 - step) / static_cast<double>(span));
-  return decay == Decay::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * (1 - line))) : line;
+  return decay == LrSchedule::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * (1 - line))) : line;
 }
 
 }  // namespace fovea

@@ -6,9 +6,9 @@ namespace {
 
 constexpr std::int64_t plus = 10, equals = 11;
 
-std::vector<Round> draw(Rng& rng) {
-  const std::int64_t a = 1000 + rng.below(9000), b = 1000 + rng.below(9000);
-  Round round;
+std::vector<PromptAnswer> draw(Rng& rng) {
+  const std::int64_t a = 1000 + rng.uniform_int(9000), b = 1000 + rng.uniform_int(9000);
+  PromptAnswer round;
   for (std::int64_t tens = 1000; tens > 0; tens /= 10) round.prompt.push_back(a / tens % 10);
   round.prompt.push_back(plus);
   for (std::int64_t tens = 1000; tens > 0; tens /= 10) round.prompt.push_back(b / tens % 10);

@@ -30,14 +30,14 @@ class AgreementTask final : public Task {
   Batch sample_batch(std::int64_t count, Rng& rng) const override { return batch(draw(count, false, rng)); }
   Batch unseen_batch(std::int64_t count, Rng& rng) const override { return batch(draw(count, true, rng)); }
 
-  std::vector<Measure> score(const LanguageModel& model, Rng& rng) const override {
+  std::vector<Metric> score(const LanguageModel& model, Rng& rng) const override {
     const auto ask = [&](const Indices& ids) { return Agreement::Prediction{model(ids), {}}; };
     const Agreement::Score score = grammar_.score(ask, draw(scored, true, rng));
     return {{.name = "loss above the floor",
              .value = score.excess,
              .allowed = 0.02,
-             .better = Measure::Better::lower,
-             .unit = Measure::Unit::nats},
+             .better = Metric::Better::lower,
+             .unit = Metric::Unit::nats},
             {.name = "verb right", .value = score.all.verb.value(), .right = 1, .allowed = 0.01},
             {.name = "predicate right", .value = score.all.predicate.value(), .right = 1, .allowed = 0.01}};
   }

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t scored = 1024;
 constexpr std::int64_t scored_at_once = 128;
 
-std::vector<bool> judged_ids(const std::vector<Round>& instance) {
+std::vector<bool> judged_ids(const std::vector<PromptAnswer>& instance) {
   std::vector<bool> judged;
-  for (const Round& round : instance) {
+  for (const PromptAnswer& round : instance) {
     judged.insert(judged.end(), round.prompt.size(), false);
     judged.insert(judged.end(), round.answer.size(), true);
   }
@@ -23,9 +23,9 @@ std::vector<bool> judged_ids(const std::vector<Round>& instance) {
 }
 
 // An instance as one sequence.
-std::vector<std::int64_t> joined(const std::vector<Round>& instance) {
+std::vector<std::int64_t> joined(const std::vector<PromptAnswer>& instance) {
   std::vector<std::int64_t> ids;
-  for (const Round& round : instance) {
+  for (const PromptAnswer& round : instance) {
     ids.insert(ids.end(), round.prompt.begin(), round.prompt.end());
     ids.insert(ids.end(), round.answer.begin(), round.answer.end());
   }
@@ -49,7 +49,7 @@ std::int64_t count_right(const Indices& likeliest, const Indices& targets) {
 
 detail::Sequences sequences_of(const AnswerTask::Definition& definition, const std::vector<bool>& judged) {
   const auto draw = [&definition, &judged](Rng& rng) {
-    const std::vector<Round> instance = definition.instance(rng);
+    const std::vector<PromptAnswer> instance = definition.instance(rng);
     if (judged_ids(instance) != judged) {
       fail<ValueError>("[AnswerTask] an instance has prompts or answers of other lengths than those before");
     }
@@ -62,9 +62,9 @@ detail::Sequences sequences_of(const AnswerTask::Definition& definition, const s
 
 AnswerTask::AnswerTask(Definition definition) : definition_(std::move(definition)) {
   Rng rng(0);
-  const std::vector<Round> any = definition_.instance(rng);
+  const std::vector<PromptAnswer> any = definition_.instance(rng);
   const bool complete = std::ranges::all_of(
-      any, [](const Round& round) { return !round.prompt.empty() && !round.answer.empty(); });
+      any, [](const PromptAnswer& round) { return !round.prompt.empty() && !round.answer.empty(); });
   if (any.empty() || !complete) {
     fail<ValueError>("[AnswerTask] an instance needs a round at least, and each a prompt and an answer");
   }
@@ -80,14 +80,14 @@ Batch AnswerTask::unseen_batch(std::int64_t count, Rng& rng) const {
   return sequences_of(definition_, judged_).unseen_batch(count, rng);
 }
 
-std::vector<Measure> AnswerTask::score(const LanguageModel& model, Rng& rng) const {
+std::vector<Metric> AnswerTask::score(const LanguageModel& model, Rng& rng) const {
   std::int64_t right = 0;
   for (std::int64_t done = 0; done < scored; done += scored_at_once) {
     const Batch batch = unseen_batch(scored_at_once, rng);
     const Tensor logits = detail::ask(model, batch.inputs, vocabulary().size());
     right += count_right(argmax(logits), batch.targets);
   }
-  return {{.name = definition_.measure,
+  return {{.name = definition_.metric,
            .value = static_cast<double>(right) / scored,
            .right = 1,
            .allowed = definition_.allowed}};

@@ -19,19 +19,19 @@ Vocabulary letters_and_digits() {
 std::vector<std::int64_t> draw_different(std::int64_t count, std::int64_t below, Rng& rng) {
   std::vector<std::int64_t> drawn;
   while (std::ssize(drawn) < count) {
-    const std::int64_t one = rng.below(below);
+    const std::int64_t one = rng.uniform_int(below);
     if (std::ranges::find(drawn, one) == drawn.end()) drawn.push_back(one);
   }
   return drawn;
 }
 
-std::vector<Round> draw(Rng& rng) {
+std::vector<PromptAnswer> draw(Rng& rng) {
   std::vector<std::int64_t> told, key = draw_different(pairs, keys, rng), value;
   for (std::int64_t i = 0; i < pairs; ++i) {
-    value.push_back(keys + rng.below(values));
+    value.push_back(keys + rng.uniform_int(values));
     told.insert(told.end(), {key[static_cast<std::size_t>(i)], value.back()});
   }
-  std::vector<Round> rounds;
+  std::vector<PromptAnswer> rounds;
   for (const std::int64_t asked : draw_different(pairs, pairs, rng)) {
     const auto i = static_cast<std::size_t>(asked);
     rounds.push_back({.prompt = {key[i]}, .answer = {value[i]}});

@@ -26,7 +26,7 @@ std::int64_t endings(std::int64_t left, std::int64_t depth) {
 Ids draw_balanced(Rng& rng) {
   Ids brackets;
   for (std::int64_t left = length, depth = 0; left > 0; --left) {
-    const bool opens = rng.below(endings(left, depth)) < endings(left - 1, depth + 1);
+    const bool opens = rng.uniform_int(endings(left, depth)) < endings(left - 1, depth + 1);
     brackets.push_back(opens ? open : close);
     depth += opens ? 1 : -1;
   }
@@ -46,15 +46,16 @@ bool is_balanced(const Ids& brackets) {
 Ids draw_near_miss(Rng& rng) {
   while (true) {
     Ids brackets = draw_balanced(rng);
-    std::swap(brackets[static_cast<std::size_t>(rng.below(length))],
-              brackets[static_cast<std::size_t>(rng.below(length))]);
+    std::swap(brackets[static_cast<std::size_t>(rng.uniform_int(length))],
+              brackets[static_cast<std::size_t>(rng.uniform_int(length))]);
     if (!is_balanced(brackets)) return brackets;
   }
 }
 
-std::vector<Round> draw(Rng& rng) {
-  const bool balanced = rng.below(2) == 1;
-  Round round{.prompt = balanced ? draw_balanced(rng) : draw_near_miss(rng), .answer = {balanced ? yes : no}};
+std::vector<PromptAnswer> draw(Rng& rng) {
+  const bool balanced = rng.uniform_int(2) == 1;
+  PromptAnswer round{.prompt = balanced ? draw_balanced(rng) : draw_near_miss(rng),
+                     .answer = {balanced ? yes : no}};
   round.prompt.push_back(question);
   return {round};
 }

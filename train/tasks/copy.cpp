@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t length = 16, kinds = 32, equals = kinds;
 
-std::vector<Round> draw(Rng& rng) {
+std::vector<PromptAnswer> draw(Rng& rng) {
   std::vector<std::int64_t> prompt = detail::random_numbers(length, kinds, rng);
   const std::vector<std::int64_t> answer = prompt;
   prompt.push_back(equals);

@@ -33,7 +33,7 @@ class Induction final : public Task {
     return sequences_.unseen_batch(count, rng);
   }
 
-  std::vector<Measure> score(const LanguageModel& model, Rng& rng) const override {
+  std::vector<Metric> score(const LanguageModel& model, Rng& rng) const override {
     double first = 0, second = 0;  // nats
     for (std::int64_t done = 0; done < scored; done += scored_at_once) {
       const Batch batch = unseen_batch(scored_at_once, rng);
@@ -43,8 +43,8 @@ class Induction final : public Task {
       first += sum(slice(nats, 1, 0, half - 1)).item();
       second += sum(slice(nats, 1, half - 1, 2 * half - 1)).item();
     }
-    using enum Measure::Better;
-    using enum Measure::Unit;
+    using enum Metric::Better;
+    using enum Metric::Unit;
     // Below ln V by luck alone: with what the score's 31,744 tokens leave of a trained model's noise.
     return {{.name = "loss of the second half",
              .value = second / (scored * half),

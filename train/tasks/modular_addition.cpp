@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t p = 97, plus = p, equals = p + 1;
 
-std::vector<Round> draw(Rng& rng) {
-  const std::int64_t a = rng.below(p), b = rng.below(p);
+std::vector<PromptAnswer> draw(Rng& rng) {
+  const std::int64_t a = rng.uniform_int(p), b = rng.uniform_int(p);
   return {{.prompt = {a, plus, b, equals}, .answer = {(a + b) % p}}};
 }
 

@@ -11,7 +11,7 @@ Vocabulary number_words(std::int64_t count, const std::vector<std::string>& sign
 
 std::vector<std::int64_t> random_numbers(std::int64_t count, std::int64_t below, Rng& rng) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-  for (std::int64_t& number : numbers) number = rng.below(below);
+  for (std::int64_t& number : numbers) number = rng.uniform_int(below);
   return numbers;
 }
 

@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t bits = 16, equals = 2;
 
-std::vector<Round> draw(Rng& rng) {
-  Round round{.prompt = detail::random_numbers(bits, 2, rng), .answer = {}};
+std::vector<PromptAnswer> draw(Rng& rng) {
+  PromptAnswer round{.prompt = detail::random_numbers(bits, 2, rng), .answer = {}};
   std::int64_t so_far = 0;
   for (const std::int64_t bit : round.prompt) round.answer.push_back(so_far ^= bit);
   round.prompt.push_back(equals);

@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/tensor/tensor.h"
 #include "fovea/train/data/batch.h"
 #include "fovea/train/tasks/task.h"

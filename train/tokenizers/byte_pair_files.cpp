@@ -2,8 +2,8 @@
 
 #include "autograd/base/fail.h"
 #include "fovea/train/tokenizers/byte_pair_tokenizer.h"
-#include "train/tokenizers/byte_pair_model.h"
 #include "train/io/file.h"
+#include "train/tokenizers/byte_pair_model.h"
 
 namespace fovea {
 namespace {

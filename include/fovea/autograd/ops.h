@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/ops/attention.h"
 #include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 
 /// Differentiable ops, to any order. Each computes a new tensor, or a view, and leaves its inputs alone.
 ///
@@ -20,7 +20,7 @@
 namespace fovea {
 
 /// For reductions: keep the reduced axes with size 1.
-inline constexpr bool keep_axis = true;
+inline constexpr bool keepdims = true;
 
 // --- Arithmetic: (...), (...) -> broadcast (...)
 // ------------------------------------------------------------
@@ -113,14 +113,14 @@ FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 // -----------------------------------------------------------------------------------------
 
 /// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
-/// et al. 2014). Outside a `Training` scope, x itself.
+/// et al. 2014). Outside a `TrainMode` scope, x itself.
 ///
 /// Which elements stay depends on one draw from the scope's generator and on their position: a scope opened
 /// from the same state drops the same, on any machine and any number of threads.
 /// Throws: ValueError if p is not in [0, 1].
 FOVEA_API Tensor dropout(const Tensor& x, double p);
 
-// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keep_axis
+// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keepdims
 // ------------------------
 
 FOVEA_API Tensor sum(const Tensor& x);
@@ -269,11 +269,11 @@ FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps =
 
 /// Which two channels of a head rotary embeddings turn together: i and i + R/2, as GPT-NeoX and Hugging
 /// Face's Llama have it, or 2i and 2i + 1, as the paper, GPT-J and Meta's Llama have it. Weights trained with
-/// one need `convert_pairing` for the other.
-enum class Pairing { halves, adjacent };
+/// one need `convert_rotary_layout` for the other.
+enum class RotaryLayout { halves, adjacent };
 
 struct RotaryOptions {
-  Pairing pairing = Pairing::halves;
+  RotaryLayout pairing = RotaryLayout::halves;
   double base = 10000;
   std::int64_t offset = 0;  ///< the position of the first of the T: how many a cache holds already
   std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels turn; all by default
@@ -293,7 +293,7 @@ FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
 ///
 /// Shapes: W (..., H D), as of a Linear's W or b, where R channels of D turn (all by default) -> the same.
 /// Throws: ShapeError if `heads` does not divide the last axis, or R is odd or above D.
-FOVEA_API Tensor convert_pairing(const Tensor& W, std::int64_t heads, Pairing from, Pairing to,
-                                 std::optional<std::int64_t> dimensions = {});
+FOVEA_API Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout from,
+                                       RotaryLayout to, std::optional<std::int64_t> dimensions = {});
 
 }  // namespace fovea

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/graph/derivatives.h"
+#include "fovea/autograd/tensor/format.h"
 #include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
-#include "fovea/autograd/tensor/format.h"
 
 /// Checks gradients against finite differences, element by element, in f64, with an estimate of the error of
 /// each difference. docs/gradcheck.md explains how, and shows what it finds.

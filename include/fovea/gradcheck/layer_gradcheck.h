@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "fovea/gradcheck/gradcheck.h"
 #include "fovea/autograd/ops.h"
+#include "fovea/gradcheck/gradcheck.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 
 namespace fovea {
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/ops.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 #include "fovea/layers/visit.h"
 
 /// The activations as layers without tensors, for `Sequential`; and by name, for a layer's options.

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {
@@ -43,7 +43,7 @@ void put_if_tensor(T& argument, const F& f) {
 /// 2016). Memory for one forward pass of f is so traded for the time of another one.
 ///
 /// Gradients, of any order, have the same bits as without it, dropout included: f runs again in the
-/// `Training`, `Inference` and `Anomaly` scopes that it ran in, with the same draws. (A tensor that is used
+/// `TrainMode`, `EvalMode` and `Anomaly` scopes that it ran in, with the same draws. (A tensor that is used
 /// both inside and outside of f has the sum of the same gradients, in another order.)
 ///
 /// f must be a function of its arguments: it runs several times, and may not remember. It is kept, by copy,

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {
 
-/// Dropout (Srivastava et al. 2014): in a `Training` scope each element is 0 with probability p, and the
+/// Dropout (Srivastava et al. 2014): in a `TrainMode` scope each element is 0 with probability p, and the
 /// others are scaled by 1/(1 - p); p = 1 gives zeros. Outside of one it is the identity. It has no tensors.
 ///
 /// Shapes: x (...) -> the same. Throws: ValueError if p is outside [0, 1].

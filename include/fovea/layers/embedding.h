@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "fovea/autograd/tensor/nd_array.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
-#include "fovea/autograd/tensor/mask.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/mask.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/embedding.h"
 #include "fovea/layers/positions.h"

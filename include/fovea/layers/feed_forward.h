@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/visit.h"

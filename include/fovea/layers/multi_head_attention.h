@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/autograd/ops/attention.h"
 #include "fovea/autograd/tensor/mask.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 #include "fovea/layers/kv_cache.h"
 #include "fovea/layers/relative_bias.h"
 #include "fovea/layers/rms_norm.h"
@@ -18,17 +18,17 @@
 namespace fovea {
 
 struct MultiHeadAttentionOptions {
-  std::optional<std::int64_t> key_value_heads = {};  ///< Hk, which divides H; by default H
-  std::optional<std::int64_t> head_size = {};        ///< D; by default C / H
-  bool bias = true;                                  ///< of all four projections
-  std::optional<RotaryOptions> rotary = {};          ///< positions by turning queries and keys
-  bool alibi = false;                                ///< positions as a fixed bias of the scores
-  std::optional<RelativeBuckets> relative = {};      ///< positions as a learned bias of the scores
-  std::optional<std::int64_t> window = {};           ///< as Mask::window, besides the mask of the call
+  std::optional<std::int64_t> key_value_heads = {};   ///< Hk, which divides H; by default H
+  std::optional<std::int64_t> head_size = {};         ///< D; by default C / H
+  bool bias = true;                                   ///< of all four projections
+  std::optional<RotaryOptions> rotary = {};           ///< positions by turning queries and keys
+  bool alibi = false;                                 ///< positions as a fixed bias of the scores
+  std::optional<RelativeBuckets> relative_bias = {};  ///< positions as a learned bias of the scores
+  std::optional<std::int64_t> window = {};            ///< as Mask::window, besides the mask of the call
   bool qk_norm = false;  ///< RmsNorm of queries and keys, head by head (Dehghani et al. 2023)
   double softcap = 0;    ///< as in AttentionOptions
   bool sinks = false;    ///< one learned logit per head that takes weight and gives nothing
-  double dropout = 0;    ///< of the weights, in a `Training` scope
+  double dropout = 0;    ///< of the weights, in a `TrainMode` scope
 };
 
 /// Attention with several heads (Vaswani et al. 2017, section 3.2.2):
@@ -53,7 +53,7 @@ struct FOVEA_API MultiHeadAttention {
   std::optional<RmsNorm> q_norm, k_norm;
   std::optional<Rotary> rotary;
   std::optional<Alibi> alibi;
-  std::optional<RelativeBias> relative;
+  std::optional<RelativeBias> relative_bias;
   std::optional<std::int64_t> window;
   std::int64_t heads, key_value_heads, head_size;
   double softcap, dropout;
@@ -89,7 +89,7 @@ struct FOVEA_API MultiHeadAttention {
     v("sinks", self.sinks);
     v("q_norm", self.q_norm);
     v("k_norm", self.k_norm);
-    v("relative", self.relative);
+    v("relative_bias", self.relative_bias);
   }
 
  private:

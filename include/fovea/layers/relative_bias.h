@@ -2,13 +2,14 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/ops/attention.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops/attention.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
-/// Positions as a bias of attention's scores by distance: `attention(q, k, v, {.relative = bias(Tq, Tk)})`.
+/// Positions as a bias of attention's scores by distance: `attention(q, k, v, {.relative_bias = bias(Tq,
+/// Tk)})`.
 namespace fovea {
 
 /// T5's learned bias (Raffel et al. 2020): one number for each head and bucket of distances. At first its

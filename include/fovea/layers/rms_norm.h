@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

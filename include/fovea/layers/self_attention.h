@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "fovea/autograd/tensor/mask.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/autograd/tensor/mask.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

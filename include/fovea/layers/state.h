@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/autograd/base/shape.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/shape.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

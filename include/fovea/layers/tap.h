@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
 /// A window on what layers compute. A layer marks a value in its forward pass,
 ///
 ///   const Tensor hidden = tap(this, "hidden", activate(activation, up(x)));
 ///
-/// and a `Watch` on a model reads or replaces it by the layer's name in the model: "blocks.0.mlp.hidden".
+/// and a `Hooks` on a model reads or replaces it by the layer's name in the model: "blocks.0.mlp.hidden".
 namespace fovea {
 
 namespace detail {
@@ -33,8 +33,8 @@ class FOVEA_API Watcher {
 FOVEA_API extern constinit thread_local Watcher* watcher;
 }  // namespace detail
 
-/// Reports a value of this layer and returns what to go on with: the value, or what a Watch on this thread
-/// puts in its place. Without a Watch it costs one branch.
+/// Reports a value of this layer and returns what to go on with: the value, or what a Hooks on this thread
+/// puts in its place. Without a Hooks it costs one branch.
 template <class L>
 Tensor tap(const L* layer, std::string_view name, Tensor value) {
   if (!detail::watcher) [[likely]]
@@ -42,7 +42,7 @@ Tensor tap(const L* layer, std::string_view name, Tensor value) {
   return detail::watcher->tap(site_of(layer), name, value);
 }
 
-/// Whether a Watch on this thread asks for this value of this layer: for a layer that has it only on a path
+/// Whether a Hooks on this thread asks for this value of this layer: for a layer that has it only on a path
 /// it would otherwise not take.
 template <class L>
 bool watched(const L* layer, std::string_view name) {
@@ -55,7 +55,7 @@ bool watched(const L* layer, std::string_view name) {
 struct Tapped {
   std::string layer;      ///< its name in the model: "blocks.0.attention", or "" for the model itself
   std::string name;       ///< the value's: "weights"
-  std::int64_t call = 0;  ///< how often this layer had reported this name to the same Watch before
+  std::int64_t call = 0;  ///< how often this layer had reported this name to the same Hooks before
   Tensor value;           ///< in its graph, if there is one, so that gradients reach it by `grad`
 
   /// "blocks.0.attention.weights"
@@ -65,7 +65,7 @@ struct Tapped {
 /// While one of these lives, values that the layers of a model report on this thread are recorded or
 /// replaced:
 ///
-///   Watch watch(model);
+///   Hooks watch(model);
 ///   watch.record("*.attention.weights")
 ///       .replace("blocks.1.attention.heads", [](const Tapped& t) { return t.value * keep_heads; });
 ///   model.logits(ids);
@@ -83,24 +83,24 @@ struct Tapped {
 /// second pass would not: leave out the checkpoint, or open a NoGrad scope.
 ///
 /// Ownership: refers to the model, which must stay where it is and keep its layers.
-/// Threads: a Watch belongs to the thread that opened it.
-class FOVEA_API Watch final : private detail::Watcher {
+/// Threads: a Hooks belongs to the thread that opened it.
+class FOVEA_API Hooks final : private detail::Watcher {
  public:
   using Replacement = std::function<Tensor(const Tapped&)>;
 
   template <Layer L>
-  explicit Watch(const L& model) : Watch(nested_layers(model)) {}
+  explicit Hooks(const L& model) : Hooks(nested_layers(model)) {}
   template <Layer L>
-  explicit Watch(const L&& model) = delete;  // it would be gone before it is run
-  ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  explicit Hooks(const L&& model) = delete;  // it would be gone before it is run
+  ~Hooks();
+  Hooks(const Hooks&) = delete;
+  Hooks& operator=(const Hooks&) = delete;
 
   /// Keeps handles of these values, in the order they are reported.
-  Watch& record(std::string_view path);
+  Hooks& record(std::string_view path);
   /// The layer goes on with what `replacement` returns, of the same shape and dtype: ShapeError or DtypeError
   /// from the layer's call otherwise. Nothing is reported while it runs. Throws: ValueError if it is empty.
-  Watch& replace(std::string_view path, Replacement replacement);
+  Hooks& replace(std::string_view path, Replacement replacement);
 
   const std::vector<Tapped>& records() const { return records_; }
   /// The value recorded last under that path. Throws: ValueError, saying what there is.
@@ -109,7 +109,7 @@ class FOVEA_API Watch final : private detail::Watcher {
   void clear() { records_.clear(); }
 
  private:
-  explicit Watch(std::vector<NestedLayer> layers);
+  explicit Hooks(std::vector<NestedLayer> layers);
   bool wants(const Site& layer, std::string_view name) override;
   Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override;
   const std::string* name_of(const Site& layer) const;

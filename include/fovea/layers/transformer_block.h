@@ -4,10 +4,10 @@
 #include <optional>
 #include <variant>
 
-#include "fovea/autograd/tensor/mask.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/mask.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/activations.h"
 #include "fovea/layers/dropout.h"
 #include "fovea/layers/feed_forward.h"
@@ -42,7 +42,7 @@ struct TransformerBlockOptions {
   std::optional<std::int64_t> d_hidden = {};  ///< F; by default 4 C, or 8/3 C, as large, if it is gated
   bool swiglu = false;                        ///< a gated network without biases, instead of the activation
   bool bias = true;                           ///< of the feed-forward network
-  double dropout = 0;  ///< of what attention and feed-forward add, in a `Training` scope
+  double dropout = 0;  ///< of what attention and feed-forward add, in a `TrainMode` scope
 };
 
 /// A block of a transformer: attention, then a feed-forward network, each added to what comes in. With the

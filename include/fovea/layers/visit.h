@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 
 /// A layer is a plain struct that names its members in one function:
 ///

@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/nd_array.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

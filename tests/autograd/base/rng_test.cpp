@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;
@@ -119,15 +119,15 @@ TEST_CASE("uniforms stay from 0 to below 1 and fill it") {
 TEST_CASE("below is fair and stays below") {
   Rng rng(11);
   std::vector<int> counts(7, 0);
-  for (int i = 0; i < 70'000; ++i) ++counts[static_cast<std::size_t>(rng.below(7))];
+  for (int i = 0; i < 70'000; ++i) ++counts[static_cast<std::size_t>(rng.uniform_int(7))];
   for (const int count : counts) CHECK(count == Approx(10'000).margin(400));
-  CHECK(rng.below(1) == 0);
+  CHECK(rng.uniform_int(1) == 0);
   for (int i = 0; i < 100; ++i) {
-    const std::int64_t large = rng.below(std::int64_t{1} << 62);
+    const std::int64_t large = rng.uniform_int(std::int64_t{1} << 62);
     CHECK((large >= 0 && large < std::int64_t{1} << 62));
   }
-  CHECK_THROWS_AS(rng.below(0), ValueError);
-  CHECK_THROWS_AS(rng.below(-3), ValueError);
+  CHECK_THROWS_AS(rng.uniform_int(0), ValueError);
+  CHECK_THROWS_AS(rng.uniform_int(-3), ValueError);
 }
 
 TEST_CASE("a stream goes on from its state") {
@@ -136,7 +136,7 @@ TEST_CASE("a stream goes on from its state") {
   Rng resumed(rng.state());
   for (int i = 0; i < 10; ++i) {
     CHECK(resumed.normal() == rng.normal());
-    CHECK(resumed.below(1000) == rng.below(1000));
+    CHECK(resumed.uniform_int(1000) == rng.uniform_int(1000));
   }
   CHECK(resumed.state() == rng.state());
 }

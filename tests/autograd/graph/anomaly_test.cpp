@@ -2,9 +2,9 @@
 #include <limits>
 #include <string>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "tests/support/catch.h"
 
 // The first op whose value or gradient turns non-finite is named, with its shape.

@@ -3,11 +3,11 @@
 #include <thread>
 #include <vector>
 
-#include "fovea/gradcheck/gradcheck.h"
+#include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/base/error.h"
+#include "fovea/gradcheck/gradcheck.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;
@@ -157,7 +157,7 @@ TEST_CASE("an output of several elements needs a gradient of its shape and dtype
                     ContainsSubstring("f64") && ContainsSubstring("f32"));
   CHECK_FALSE(x.grad().defined());
   // One element is enough, whatever the rank.
-  CHECK_NOTHROW(backward(sum(x * 2, {0, 1}, keep_axis)));
+  CHECK_NOTHROW(backward(sum(x * 2, {0, 1}, keepdims)));
 }
 
 TEST_CASE("nothing to differentiate is an error") {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 // What an op's author uses: record, saved tensors, rules, and the graph that comes of them.
@@ -106,7 +106,7 @@ TEST_CASE("an op of several outputs gets the cotangents of those that were used"
   const auto halves = [&](const Tensor& v) {
     return record("sum_and_difference",
                   std::vector<Tensor>{sum(v).detach(), (select(v, 0, 0) - select(v, 0, 1)).detach()}, {v}, {},
-                  [&](const Saved&, std::span<const Tensor> dy, const Needs&) -> Gradients {
+                  [&](const Saved&, std::span<const Tensor> dy, const NeedsGradient&) -> Gradients {
                     defined = (dy[0].defined() ? 1u : 0u) + (dy[1].defined() ? 2u : 0u);
                     const Tensor one = zeros({}, f64);
                     const Tensor total = dy[0].defined() ? dy[0] : one;
@@ -136,7 +136,7 @@ TEST_CASE("a rule is told which inputs need a gradient and what shape they have"
   const Tensor constant = ones({5});
   const auto op = [&](const Tensor& a, const Tensor& b) {
     return record("probe", (a * b).detach(), {a, b}, {},
-                  [](const Saved&, const Tensor& dy, const Needs& needs) -> Gradients {
+                  [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                     CHECK(needs[0]);
                     CHECK_FALSE(needs[1]);
                     CHECK(needs.shape(0) == Shape{3, 5});
@@ -155,7 +155,7 @@ TEST_CASE("a rule that breaks its contract is named") {
   const auto with_gradients = [&](auto gradients) {
     const Tensor y =
         record("broken", x.detach(), {x}, {},
-               [=](const Saved&, const Tensor&, const Needs&) -> Gradients { return gradients(); });
+               [=](const Saved&, const Tensor&, const NeedsGradient&) -> Gradients { return gradients(); });
     backward(sum(y));
   };
   CHECK_THROWS_WITH(with_gradients([] { return Gradients{}; }),
@@ -176,8 +176,9 @@ TEST_CASE("a rule that breaks its contract is named") {
 
 TEST_CASE("an op may return its input as it is") {
   const Tensor x = leaf(ones({3}));
-  const Tensor y = record("same", x, {x}, {},
-                          [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {dy * 2}; });
+  const Tensor y =
+      record("same", x, {x}, {},
+             [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients { return {dy * 2}; });
   CHECK(x.is_leaf());
   CHECK_FALSE(y.is_leaf());
   backward(sum(y));
@@ -188,7 +189,7 @@ TEST_CASE("a rule computed outside ops gives a gradient, and an error where that
   const Tensor x = leaf(tensor({3, 5}, f64));
   const auto square = [](const Tensor& v) {
     return record_once("square_outside", (v * v).detach(), {v}, {v},
-                       [](const Saved& saved, const Tensor& dy, const Needs&) -> Gradients {
+                       [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                          std::vector<double> gradient = saved[0].to_vector();
                          for (double& value : gradient) value *= 2;
                          return {from_values(gradient, saved[0].shape(), f64) * dy};

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <vector>
 
-#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops/reference.h"
-#include "fovea/autograd/graph/graph.h"
 #include "autograd/graph/kernel_runs.h"
+#include "autograd/ops/reference.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/parallel.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
-#include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;
@@ -53,10 +53,10 @@ std::vector<Tensor> results(Implementation function, const Problem& problem, Dty
   const auto leaf = [&](const Shape& shape) { return to(randn(shape, rng, f32), dtype).set_requires_grad(); };
   std::vector<Tensor> inputs{leaf(problem.q), leaf(problem.k), leaf(problem.k)};
   AttentionOptions options = problem.options;
-  for (Tensor* x : {&options.bias, &options.relative, &options.sinks}) {
+  for (Tensor* x : {&options.bias, &options.relative_bias, &options.sinks}) {
     if (x->defined()) inputs.push_back(*x = leaf(x->shape()));
   }
-  const Training scope(19);
+  const TrainMode scope(19);
   const Tensor y = function(inputs[0], inputs[1], inputs[2], options);
   const Tensor dy = to(randn(y.shape(), rng, f32), dtype);
   std::vector<Tensor> all = grad({y}, inputs, {.gradients = {dy}});
@@ -90,7 +90,7 @@ std::vector<Problem> problems(std::int64_t time) {
       {"keep", shape, shape, {.mask = Mask::keep(pattern)}},
       {"bias", shape, shape, {.bias = bias}},
       {"bias of keys", {2, 2, time, 5}, {2, 2, time, 5}, {.bias = empty({2, 1, 1, time})}},
-      {"bias by distance", shape, shape, {.relative = relative}},
+      {"bias by distance", shape, shape, {.relative_bias = relative}},
       {"scale", shape, shape, {.scale = 0.3}},
       {"dropout", shape, shape, {.dropout = 0.3}},
       {"softcap", shape, shape, {.softcap = 2}},
@@ -103,7 +103,7 @@ std::vector<Problem> problems(std::int64_t time) {
        {2, 2, time, 5},
        {.mask = Mask::causal() & Mask::window(101) & Mask::lengths({time, time / 3}) & Mask::keep(pattern),
         .bias = empty({4, time, 1}),
-        .relative = empty({1, 2 * time - 1}),
+        .relative_bias = empty({1, 2 * time - 1}),
         .scale = 0.5,
         .dropout = 0.2,
         .softcap = 3,
@@ -200,7 +200,7 @@ TEST_CASE("fused attention agrees with the composed one, for every option") {
   for (const Problem& problem : problems(time)) {
     INFO(problem.name << ", T = " << time);
     const std::int64_t forward = runs_of(Kernel::attention), backward = runs_of(Kernel::attention_backward);
-    const std::vector<Tensor> expected = results(composed::attention, problem, f64);
+    const std::vector<Tensor> expected = results(reference::attention, problem, f64);
     CHECK(runs_of(Kernel::attention) == forward);
     CHECK(runs_of(Kernel::attention_backward) == backward);
     const std::vector<Tensor> wide = results(attention, problem, f64);
@@ -237,15 +237,15 @@ TEST_CASE("attention's memory grows with T, not with its square") {
     const auto leaf = [&](const Shape& shape) { return randn(shape, rng).set_requires_grad(); };
     const Tensor q = leaf({1, 2, time, 3}), k = leaf({1, 2, time, 3}), v = leaf({1, 2, time, 3});
     const AttentionOptions options{.mask = Mask::causal() & Mask::window(time),
-                                   .relative = alibi_bias(leaf({2}), time, time),
+                                   .relative_bias = alibi_bias(leaf({2}), time, time),
                                    .dropout = 0.1,
                                    .softcap = 5,
                                    .sinks = leaf({2})};
-    const Training scope(1);
+    const TrainMode scope(1);
     const std::int64_t before = memory().live_bytes;
     reset_peak_memory();
     const Tensor y = attention(q, k, v, options);
-    grad({y}, {q, k, v, options.relative, options.sinks}, {.gradients = {q.detach()}});
+    grad({y}, {q, k, v, options.relative_bias, options.sinks}, {.gradients = {q.detach()}});
     return memory().peak_bytes - before;
   };
   const std::int64_t small = peak_above_inputs(256), large = peak_above_inputs(1024);
@@ -255,7 +255,7 @@ TEST_CASE("attention's memory grows with T, not with its square") {
 
 TEST_CASE("large logits keep their weights, and none overflows") {
   const Dtype dtype = GENERATE(f32, f64);
-  for (const Implementation function : {Implementation(attention), Implementation(composed::attention)}) {
+  for (const Implementation function : {Implementation(attention), Implementation(reference::attention)}) {
     const Tensor q = full({1, 1, 2, 1}, 100, dtype).set_requires_grad();
     const Tensor k = reshape(tensor({100, 100, -100}, dtype), {1, 1, 3, 1}).detach().set_requires_grad();
     const Tensor v = reshape(tensor({1, 5, 1000}, dtype), {1, 1, 3, 1}).detach().set_requires_grad();
@@ -269,12 +269,12 @@ TEST_CASE("large logits keep their weights, and none overflows") {
 }
 
 TEST_CASE("a row that sees nothing gives zeros with sinks, biases and dropout as well") {
-  const Implementation function = GENERATE(Implementation(attention), Implementation(composed::attention));
+  const Implementation function = GENERATE(Implementation(attention), Implementation(reference::attention));
   const Dtype dtype = GENERATE(f32, f64);
   for (const Mask& mask : {Mask::lengths({0, 0}), Mask::drop(Bool{true, true, true}), Mask::causal()}) {
     // Five queries of three keys: under a causal mask, the first two see nothing.
     Problem problem{"", {2, 2, 5, 3}, {2, 2, 3, 3}, {.mask = mask, .bias = empty({5, 3}), .dropout = 0.5}};
-    problem.options.relative = empty({2, 7});
+    problem.options.relative_bias = empty({2, 7});
     problem.options.softcap = 2;
     problem.options.sinks = empty({2});
     const std::vector<Tensor> all_results = results(function, problem, dtype);
@@ -287,7 +287,7 @@ TEST_CASE("a row that sees nothing gives zeros with sinks, biases and dropout as
 }
 
 TEST_CASE("a query that sees nothing has no influence, be it NaN") {
-  const Implementation function = GENERATE(Implementation(attention), Implementation(composed::attention));
+  const Implementation function = GENERATE(Implementation(attention), Implementation(reference::attention));
   Rng rng(23);
   const auto draw = [&](const Shape& shape) { return randn(shape, rng).set_requires_grad(); };
   const Tensor rest = randn({1, 1, 2, 3}, rng);
@@ -329,7 +329,7 @@ TEST_CASE("the causal mask is aligned at the last query and the last key") {
 }
 
 TEST_CASE("attention of nothing is nothing") {
-  for (const Implementation function : {Implementation(attention), Implementation(composed::attention)}) {
+  for (const Implementation function : {Implementation(attention), Implementation(reference::attention)}) {
     const auto shape_for = [&](const Shape& q, const Shape& k) {
       Problem problem{"", q, k, {.mask = Mask::causal(), .sinks = empty({q[1]})}};
       problem.options.bias = empty({1, 1, 1, 1});
@@ -359,14 +359,14 @@ TEST_CASE("fused attention can be differentiated twice over several tiles") {
   const std::int64_t before = runs_of(Kernel::attention);
   const Tensor through_fused = second(attention);
   CHECK(runs_of(Kernel::attention) == before + 1);
-  CHECK(distance(through_fused, second(composed::attention)) < 1e-13);
+  CHECK(distance(through_fused, second(reference::attention)) < 1e-13);
 }
 
 TEST_CASE("dropout of attention is repeated by a scope with the same state, and off without one") {
   Rng rng(31);
   const Tensor q = randn({1, 2, 100, 3}, rng), k = randn({1, 2, 100, 3}, rng), v = randn({1, 2, 100, 3}, rng);
   const auto with_seed = [&](std::uint64_t seed) {
-    const Training scope(seed);
+    const TrainMode scope(seed);
     return attention(q, k, v, {.dropout = 0.5});
   };
   CHECK_FALSE(any(with_seed(1) != with_seed(1)));
@@ -379,7 +379,7 @@ TEST_CASE("attention_weights finds the map of a fused run") {
   const Tensor q = randn({2, 4, 9, 3}, rng), k = randn({2, 2, 11, 3}, rng), v = randn({2, 2, 11, 3}, rng);
   const AttentionOptions options{.mask = Mask::causal() & Mask::lengths({11, 4}),
                                  .bias = randn({4, 9, 11}, rng),
-                                 .relative = alibi_bias(alibi_slopes(4), 9, 11),
+                                 .relative_bias = alibi_bias(alibi_slopes(4), 9, 11),
                                  .softcap = 3,
                                  .sinks = randn({4}, rng)};
   const Attention both = attention_with_weights(q, k, v, options);

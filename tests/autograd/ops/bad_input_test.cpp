@@ -1,8 +1,8 @@
 #include <string>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/error.h"
 #include "tests/support/catch.h"
 
 // Errors are of the right kind and say what was asked, what was found, with shapes. Those of single ops stand

@@ -1,11 +1,11 @@
 #include <cmath>
 #include <vector>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

@@ -1,23 +1,23 @@
 #include <limits>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/parallel.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;
 
-TEST_CASE("a Training scope is open until it ends or is suspended") {
+TEST_CASE("a TrainMode scope is open until it ends or is suspended") {
   CHECK_FALSE(training());
   CHECK_FALSE(training_state());
   {
-    const Training outer(1);
+    const TrainMode outer(1);
     CHECK(training());
     {
-      const Inference suspended;
+      const EvalMode suspended;
       CHECK_FALSE(training());
-      const Training inner(2);
+      const TrainMode inner(2);
       CHECK(training_state() == Rng(2).state());
     }
     CHECK(training_state() == Rng(1).state());
@@ -27,7 +27,7 @@ TEST_CASE("a Training scope is open until it ends or is suspended") {
 
 TEST_CASE("dropout keeps 1 - p of the elements, scaled so that the mean stays") {
   const Dtype dtype = GENERATE(f32, f64);
-  const Training scope(3);
+  const TrainMode scope(3);
   const double p = 0.3;
   const Tensor y = dropout(ones({100, 999}, dtype), p);
   std::size_t kept = 0;
@@ -40,7 +40,7 @@ TEST_CASE("dropout keeps 1 - p of the elements, scaled so that the mean stays") 
 }
 
 TEST_CASE("dropout at 1 gives zeros, also for NaN, and at 0 the input") {
-  const Training scope(5);
+  const TrainMode scope(5);
   const Tensor x = tensor({1, std::numeric_limits<double>::quiet_NaN(), 3});
   CHECK(dropout(x, 1).to_vector() == std::vector<double>{0, 0, 0});
   CHECK(dropout(tensor({1, 2}), 0).to_vector() == std::vector<double>{1, 2});
@@ -48,7 +48,7 @@ TEST_CASE("dropout at 1 gives zeros, also for NaN, and at 0 the input") {
 
 TEST_CASE("dropout is repeated by a scope with the same state, on any number of threads") {
   const Tensor x = ones({3, 300'001});
-  const Training scope(7);
+  const TrainMode scope(7);
   const Tensor first = dropout(x, 0.5);
   const Rng::State between = *training_state();
   const Tensor second = dropout(x, 0.5);
@@ -56,7 +56,7 @@ TEST_CASE("dropout is repeated by a scope with the same state, on any number of 
   const int before = threads();
   for (const int n : {1, 2, 3}) {
     set_threads(n);
-    const Training repeated{Rng(between)};
+    const TrainMode repeated{Rng(between)};
     CHECK_FALSE(any(dropout(x, 0.5) != second));
   }
   set_threads(before);
@@ -64,7 +64,7 @@ TEST_CASE("dropout is repeated by a scope with the same state, on any number of 
 }
 
 TEST_CASE("dropout's gradient is dropped where its value was") {
-  const Training scope(11);
+  const TrainMode scope(11);
   const Tensor x = ones({1000}).set_requires_grad();
   const Tensor y = dropout(x, 0.5);
   const Tensor dx = grad({y}, {x}, {.gradients = {ones({1000})}})[0];

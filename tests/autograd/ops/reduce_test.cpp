@@ -1,10 +1,10 @@
 #include <cmath>
 #include <vector>
 
+#include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/base/error.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "autograd/ops/reference.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "tests/support/catch.h"
 
 // Kernels work in blocks, several at a time, and have ends of their own. Here every op with a kernel meets
@@ -209,23 +209,24 @@ TEST_CASE("fused ops are their composed twins for every length") {
     for (const Tensor& x : layouts_of(2 * randn({3, n}, rng, dtype))) {
       const auto differs = [&](const Op& fused, const Op& twin) { return difference(fused, twin, x); };
       softmaxes = std::max(softmaxes, differs([](const Tensor& v) { return softmax(v); },
-                                              [](const Tensor& v) { return composed::softmax(v); }));
+                                              [](const Tensor& v) { return reference::softmax(v); }));
       log_softmaxes =
           std::max(log_softmaxes, differs([](const Tensor& v) { return log_softmax(v); },
-                                          [](const Tensor& v) { return composed::log_softmax(v); }));
+                                          [](const Tensor& v) { return reference::log_softmax(v); }));
       if (n > 2) {
         norms =
             std::max(norms, differs([&](const Tensor& v) { return layer_norm(v, gain, bias); },
-                                    [&](const Tensor& v) { return composed::layer_norm(v, gain, bias); }));
+                                    [&](const Tensor& v) { return reference::layer_norm(v, gain, bias); }));
       }
       losses = std::max(losses,
                         differs([&](const Tensor& v) { return cross_entropy(v, targets).loss; },
-                                [&](const Tensor& v) { return composed::cross_entropy(v, targets).loss; }));
-      gelus = std::max(
-          gelus, differs([](const Tensor& v) { return gelu(v) + gelu(v, {.tanh = true}) + silu(v); },
-                         [](const Tensor& v) {
-                           return composed::gelu(v) + composed::gelu(v, {.tanh = true}) + composed::silu(v);
-                         }));
+                                [&](const Tensor& v) { return reference::cross_entropy(v, targets).loss; }));
+      gelus =
+          std::max(gelus, differs([](const Tensor& v) { return gelu(v) + gelu(v, {.tanh = true}) + silu(v); },
+                                  [](const Tensor& v) {
+                                    return reference::gelu(v) + reference::gelu(v, {.tanh = true}) +
+                                           reference::silu(v);
+                                  }));
     }
   }
   CHECK(softmaxes < tolerance(dtype));
@@ -246,7 +247,7 @@ TEST_CASE("the gradients of layer_norm's gain and bias add up over any number of
       bias.set_requires_grad();
       const std::vector<Tensor> fused = grad({layer_norm(x, gain, bias)}, {gain, bias}, {.gradients = {u}});
       const std::vector<Tensor> twin =
-          grad({composed::layer_norm(x, gain, bias)}, {gain, bias}, {.gradients = {u}});
+          grad({reference::layer_norm(x, gain, bias)}, {gain, bias}, {.gradients = {u}});
       CHECK(error_of(fused[0], twin[0]) < 10 * tolerance(dtype));
       CHECK(error_of(fused[1], twin[1]) < 10 * tolerance(dtype));
     }

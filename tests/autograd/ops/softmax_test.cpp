@@ -2,9 +2,9 @@
 #include <limits>
 #include <vector>
 
+#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

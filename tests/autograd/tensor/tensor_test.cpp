@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

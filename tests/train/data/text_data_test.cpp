@@ -142,13 +142,13 @@ TEST_CASE("TokenData: the last part is for validation, rounded up", "[train]") {
   for (const double fraction : {0.0, 1.0, -0.1, 0.99}) CHECK_THROWS_AS(split(data, fraction), ValueError);
 }
 
-TEST_CASE("Crops: random ones are from everywhere, and go on from a state", "[train]") {
+TEST_CASE("Blocks: random ones are from everywhere, and go on from a state", "[train]") {
   const TokenData data(counting(17), 17);
-  const Crops crops{.batch = 3, .context = 5};
+  const Blocks blocks{.batch = 3, .context = 5};
   Rng rng(11);
   Ids starts;
   for (int i = 0; i < 100; ++i) {
-    const Batch batch = random_batch(data, crops, rng);
+    const Batch batch = random_batch(data, blocks, rng);
     REQUIRE(to_string(batch.inputs.shape()) == "(3, 5)");
     for (std::int64_t j = 0; j < 15; ++j) {
       CHECK(batch.inputs[j] == batch.inputs[j / 5 * 5] + j % 5);
@@ -161,17 +161,17 @@ TEST_CASE("Crops: random ones are from everywhere, and go on from a state", "[tr
   CHECK(starts == counting(12));
 
   Rng resumed(rng.state());
-  CHECK(list(random_batch(data, crops, resumed).inputs) == list(random_batch(data, crops, rng).inputs));
+  CHECK(list(random_batch(data, blocks, resumed).inputs) == list(random_batch(data, blocks, rng).inputs));
   CHECK(resumed.state() == rng.state());
 }
 
-TEST_CASE("Crops: in order, each id but the first is predicted once", "[train]") {
+TEST_CASE("Blocks: in order, each id but the first is predicted once", "[train]") {
   for (const std::int64_t n : {6, 7, 16, 17, 31, 37}) {
     const TokenData data(counting(n), n);
-    const Crops crops{.batch = 3, .context = 5};
+    const Blocks blocks{.batch = 3, .context = 5};
     Ids predicted;
-    for (std::int64_t index = 0; index < batch_count(data, crops); ++index) {
-      const Batch batch = batch_at(data, crops, index);
+    for (std::int64_t index = 0; index < batch_count(data, blocks); ++index) {
+      const Batch batch = batch_at(data, blocks, index);
       for (std::int64_t i = 0; i < batch.targets.numel(); ++i) {
         if (batch.targets[i] == ignored_target) continue;
         CHECK(batch.targets[i] == batch.inputs[i] + 1);
@@ -185,7 +185,7 @@ TEST_CASE("Crops: in order, each id but the first is predicted once", "[train]")
   CHECK(list(last.targets) == Ids{1, 2, 3, 4, 5, 6, 7, 8, -1, -1});
 }
 
-TEST_CASE("Crops: a text that is shorter than the context is an error with both lengths", "[train]") {
+TEST_CASE("Blocks: a text that is shorter than the context is an error with both lengths", "[train]") {
   const TokenData data(counting(5), 5);
   Rng rng(1);
   CHECK_THROWS_AS(random_batch(data, {.context = 5}, rng), ValueError);

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/graph/modes.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 namespace fovea {
@@ -246,7 +246,7 @@ TEST_CASE("generate: a function sees the last ids, as many as the context", "[tr
     logits.mutable_data<float>()[last * V + (ids[std::max<std::int64_t>(0, last - 3)] + 1) % V] = 1;
     return logits;
   };
-  const Training training_around(1);
+  const TrainMode training_around(1);
   Rng rng(1);
   const Ids prompt{5, 9, 2};
   const GenerateOptions options{.tokens = 6, .sampling = {.temperature = 0}};
@@ -255,7 +255,7 @@ TEST_CASE("generate: a function sees the last ids, as many as the context", "[tr
   CHECK(training());
 }
 
-TEST_CASE("generate: neither dropout nor gradients of a Training scope around it", "[train]") {
+TEST_CASE("generate: neither dropout nor gradients of a TrainMode scope around it", "[train]") {
   GptConfig config = tiny;
   config.dropout = 0.5;
   const Gpt model = lively(config);
@@ -263,7 +263,7 @@ TEST_CASE("generate: neither dropout nor gradients of a Training scope around it
   for (const bool cache : {true, false}) {
     const GenerateOptions options{.tokens = 9, .cache = cache};
     const Ids expected = generated(model, prompt, options);
-    const Training scope(3);
+    const TrainMode scope(3);
     CHECK(generated(model, prompt, options) == expected);
     CHECK(scope.rng().state() == Rng(3).state());
   }

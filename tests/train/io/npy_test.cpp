@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/folder.h"
 

@@ -11,10 +11,10 @@
 #include <limits>
 #include <unistd.h>
 
-#include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/linear.h"
 #include "tests/support/catch.h"
 #include "tests/support/folder.h"

@@ -15,8 +15,8 @@
 
 #include "fovea/layers/gpt.h"
 #include "fovea/train/loop/run_folder.h"
-#include "fovea/train/optimizers/schedule.h"
 #include "fovea/train/loop/trainer.h"
+#include "fovea/train/optimizers/schedule.h"
 
 namespace {
 
@@ -73,7 +73,7 @@ namespace {
 
 Batch draw(std::int64_t rows, Rng& rng) {
   const auto fill = [&](std::int64_t* ids) {
-    for (std::int64_t i = 0; i < rows * 13; ++i) ids[i] = rng.below(17);
+    for (std::int64_t i = 0; i < rows * 13; ++i) ids[i] = rng.uniform_int(17);
   };
   const Indices inputs({rows, 13}, fill);
   return {inputs, Indices({rows, 13}, fill)};
@@ -102,7 +102,7 @@ TrainerOptions options_of(const std::filesystem::path& folder) {
     return index < 2 ? std::optional(draw(3, of_batch)) : std::nullopt;
   };
   return {.steps = 120,
-          .learning_rate = Schedule({.decay = Decay::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
+          .learning_rate = Schedule({.decay = LrSchedule::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
           .accumulate = 2,
           .clip = 1,
           .average = 0.9,

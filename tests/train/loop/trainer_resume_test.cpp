@@ -9,8 +9,8 @@
 #include "fovea/autograd/base/parallel.h"
 #include "fovea/layers/gpt.h"
 #include "fovea/train/loop/run_folder.h"
-#include "fovea/train/optimizers/schedule.h"
 #include "fovea/train/loop/trainer.h"
+#include "fovea/train/optimizers/schedule.h"
 #include "tests/support/catch.h"
 #include "tests/support/folder.h"
 
@@ -32,7 +32,7 @@ void write(const fs::path& path, const std::string& text) { std::ofstream(path, 
 
 Batch draw(std::int64_t rows, Rng& rng) {
   const auto fill = [&](std::int64_t* ids) {
-    for (std::int64_t i = 0; i < rows * 5; ++i) ids[i] = rng.below(11);
+    for (std::int64_t i = 0; i < rows * 5; ++i) ids[i] = rng.uniform_int(11);
   };
   const Indices inputs({rows, 5}, fill);
   return {inputs, Indices({rows, 5}, fill)};
@@ -51,18 +51,18 @@ struct Run {
   std::unique_ptr<Trainer> trainer_;
 
   explicit Run(const fs::path& folder, bool muon = false)
-      : options{
-            .steps = steps,
-            .learning_rate = Schedule({.decay = Decay::cosine, .rate = 0.03, .steps = steps, .warmup = 2}),
-            .accumulate = 3,
-            .clip = 0.5,
-            .average = 0.6,
-            .outlier = 3,
-            .seed = 3,
-            .evaluate_every = 4,
-            .folder = folder,
-            .checkpoint_every = 3,
-            .metadata = {{"task", "none"}}} {
+      : options{.steps = steps,
+                .learning_rate =
+                    Schedule({.decay = LrSchedule::cosine, .rate = 0.03, .steps = steps, .warmup = 2}),
+                .accumulate = 3,
+                .clip = 0.5,
+                .average = 0.6,
+                .outlier = 3,
+                .seed = 3,
+                .evaluate_every = 4,
+                .folder = folder,
+                .checkpoint_every = 3,
+                .metadata = {{"task", "none"}}} {
     if (muon) {
       optimizer = std::make_unique<Muon>(named_parameters(model));
     } else {

@@ -18,7 +18,7 @@ enum Accident : std::int64_t { none, nan_loss, nan_gradient };
 // The same value, with a gradient that is none.
 Tensor with_nan_gradient(const Tensor& x) {
   return record("with_nan_gradient", clone(x.detach()), {x}, {},
-                [](const Saved&, const Tensor& dy, const Needs&) -> Gradients { return {dy * nan}; });
+                [](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients { return {dy * nan}; });
 }
 
 struct Fragile {

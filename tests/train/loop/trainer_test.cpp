@@ -100,7 +100,7 @@ TEST_CASE("Trainer: a step that the data end in counts its own targets", "[train
 
 TEST_CASE("Trainer: the schedule's rate is used and reported exactly", "[trainer]") {
   const Schedule schedule(
-      {.decay = Decay::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
+      {.decay = LrSchedule::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
   const Bias model = uniform_bias(), by_hand = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 7});
   Trainer trainer(model, optimizer, always({0, 0, 1}), {.steps = 11, .learning_rate = schedule});
@@ -228,7 +228,7 @@ TEST_CASE("Trainer: a summary before the start", "[trainer]") {
   int drawn = 0;
   const auto source = [&](std::int64_t, Rng& rng) -> std::optional<Batch> {
     ++drawn;
-    const std::int64_t target = rng.below(3);
+    const std::int64_t target = rng.uniform_int(3);
     const Shape shape{1, 1};
     return Batch{Indices(shape, std::vector<std::int64_t>{0}), Indices(shape, std::vector{target})};
   };

@@ -1,7 +1,7 @@
 #include "fovea/train/optimizers/ema.h"
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/state.h"
 #include "tests/support/catch.h"

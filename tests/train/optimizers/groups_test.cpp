@@ -1,7 +1,7 @@
 #include <limits>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/state.h"
 #include "fovea/train/optimizers/optimizer.h"
 #include "tests/support/catch.h"
@@ -29,13 +29,13 @@ TEST_CASE("groups: rates and decay of their own, the first that fits counts", "[
   AdamW adamw(model.parameters(), {.learning_rate = 0.5,
                                    .weight_decay = 0.1,
                                    .groups = {{.pattern = "embedding.*", .weight_decay = 0.0},
-                                              {.pattern = "*.b", .rate_factor = 0.25, .weight_decay = 0.2},
-                                              {.pattern = "*", .rate_factor = 0}}});
+                                              {.pattern = "*.b", .lr_scale = 0.25, .weight_decay = 0.2},
+                                              {.pattern = "*", .lr_scale = 0}}});
   CHECK(adamw.decayed() == Names{"blocks.0.W", "blocks.0.b"});
   CHECK(adamw.not_decayed() == Names{"embedding.table"});
   CHECK(adamw.settings()[0].group == "embedding.*");
   CHECK(adamw.settings()[1].group == "*");
-  CHECK(adamw.settings()[2].rate_factor == 0.25);
+  CHECK(adamw.settings()[2].lr_scale == 0.25);
 
   model.set_gradients();
   adamw.step();
@@ -46,7 +46,7 @@ TEST_CASE("groups: rates and decay of their own, the first that fits counts", "[
 }
 
 TEST_CASE("groups: rates follow the optimizer's, in every one of them", "[train]") {
-  const std::vector<ParameterGroup> groups{{.pattern = "*.b", .rate_factor = 0.5}};
+  const std::vector<ParameterGroup> groups{{.pattern = "*.b", .lr_scale = 0.5}};
   const auto check = [&](const auto& make) {
     const Model one, two;
     const auto whole = make(one.parameters(), std::vector<ParameterGroup>{});
@@ -78,7 +78,7 @@ TEST_CASE("groups: what makes no sense is refused", "[train]") {
                     "[AdamW] group 'block.*' fits no parameter: their names are like 'embedding.table'");
   CHECK_THROWS_WITH(with({{.pattern = "*"}, {.pattern = "*.b"}}),
                     ContainsSubstring("narrow patterns come first"));
-  CHECK_THROWS_AS(with({{.pattern = "*", .rate_factor = -1}}), ValueError);
+  CHECK_THROWS_AS(with({{.pattern = "*", .lr_scale = -1}}), ValueError);
   CHECK_THROWS_AS(with({{.pattern = "*", .weight_decay = -1}}), ValueError);
   CHECK_THROWS_AS(with({{.pattern = "*", .weight_decay = std::numeric_limits<double>::infinity()}}),
                   ValueError);
@@ -88,9 +88,9 @@ TEST_CASE("groups: what makes no sense is refused", "[train]") {
 
 TEST_CASE("parameter_table: who is in which group, and decays", "[train]") {
   const Model model;
-  const AdamW adamw(model.parameters(), {.learning_rate = 3e-3,
-                                         .weight_decay = 0.1,
-                                         .groups = {{.pattern = "embedding.*", .rate_factor = 0.1}}});
+  const AdamW adamw(
+      model.parameters(),
+      {.learning_rate = 3e-3, .weight_decay = 0.1, .groups = {{.pattern = "embedding.*", .lr_scale = 0.1}}});
   CHECK(parameter_table(adamw) ==
         "parameter        shape             elements  group             rate      decay\n"
         "embedding.table  (7, 3)                  21  embedding.*     0.0003        0.1\n"

@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "fovea/autograd/ops.h"
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/parallel.h"
 #include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/state.h"
 #include "fovea/train/optimizers/optimizer.h"
 #include "tests/support/catch.h"

@@ -4,11 +4,11 @@
 #include <limits>
 #include <memory>
 
-#include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/base/memory.h"
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/parallel.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/memory.h"
+#include "fovea/autograd/base/parallel.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/layers/linear.h"
 #include "fovea/layers/state.h"
 #include "tests/support/catch.h"

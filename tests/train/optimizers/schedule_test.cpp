@@ -13,38 +13,39 @@ namespace {
 constexpr double rate = 3e-3, final_rate = 7e-5;
 
 TEST_CASE("Schedule: the warm-up reaches the base rate exactly at step W, for every decay", "[train]") {
-  const Decay decay = GENERATE(Decay::constant, Decay::linear, Decay::cosine, Decay::warmup_stable_decay);
+  const LrSchedule decay =
+      GENERATE(LrSchedule::constant, LrSchedule::linear, LrSchedule::cosine, LrSchedule::warmup_stable_decay);
   const std::int64_t warmup = GENERATE(0, 1, 7, 100);
   const Schedule schedule({.decay = decay,
                            .rate = rate,
-                           .final_rate = decay == Decay::constant ? 0 : final_rate,
+                           .final_rate = decay == LrSchedule::constant ? 0 : final_rate,
                            .steps = 211,
                            .warmup = warmup,
-                           .decay_steps = decay == Decay::warmup_stable_decay ? 31 : 0});
+                           .decay_steps = decay == LrSchedule::warmup_stable_decay ? 31 : 0});
   CHECK(schedule(warmup) == rate);
   for (std::int64_t s = 0; s < warmup; ++s) {
     CHECK(schedule(s) == Approx(rate * static_cast<double>(s + 1) / static_cast<double>(warmup + 1)));
     CHECK(schedule(s) < schedule(s + 1));
   }
   for (std::int64_t s = warmup; s < 300; ++s) CHECK(schedule(s + 1) <= schedule(s));
-  const double last = decay == Decay::constant ? rate : final_rate;
+  const double last = decay == LrSchedule::constant ? rate : final_rate;
   CHECK(schedule(210) == last);
   CHECK(schedule(1'000'000) == last);
-  if (decay != Decay::constant) CHECK(schedule(209) > last);
+  if (decay != LrSchedule::constant) CHECK(schedule(209) > last);
 }
 
 TEST_CASE("Schedule: values between by the formula", "[train]") {
   const Schedule linear(
-      {.decay = Decay::linear, .rate = rate, .final_rate = final_rate, .steps = 111, .warmup = 10});
+      {.decay = LrSchedule::linear, .rate = rate, .final_rate = final_rate, .steps = 111, .warmup = 10});
   CHECK(linear(60) == Approx((rate + final_rate) / 2));
   CHECK(linear(35) == Approx(0.75 * rate + 0.25 * final_rate));
 
   const Schedule cosine(
-      {.decay = Decay::cosine, .rate = rate, .final_rate = final_rate, .steps = 111, .warmup = 10});
+      {.decay = LrSchedule::cosine, .rate = rate, .final_rate = final_rate, .steps = 111, .warmup = 10});
   CHECK(cosine(60) == Approx((rate + final_rate) / 2));
   CHECK(cosine(35) == Approx(final_rate + (rate - final_rate) * (1 + std::cos(std::numbers::pi / 4)) / 2));
 
-  const Schedule stable({.decay = Decay::warmup_stable_decay,
+  const Schedule stable({.decay = LrSchedule::warmup_stable_decay,
                          .rate = rate,
                          .final_rate = final_rate,
                          .steps = 111,
@@ -58,12 +59,12 @@ TEST_CASE("Schedule: values between by the formula", "[train]") {
 }
 
 TEST_CASE("Schedule: runs of one and two steps, and a warm-up up to the last", "[train]") {
-  const Schedule one({.decay = Decay::cosine, .rate = rate, .steps = 1});
+  const Schedule one({.decay = LrSchedule::cosine, .rate = rate, .steps = 1});
   CHECK(one(0) == rate);
-  const Schedule two({.decay = Decay::linear, .rate = rate, .final_rate = final_rate, .steps = 2});
+  const Schedule two({.decay = LrSchedule::linear, .rate = rate, .final_rate = final_rate, .steps = 2});
   CHECK(two(0) == rate);
   CHECK(two(1) == final_rate);
-  const Schedule rising({.decay = Decay::linear, .rate = rate, .steps = 10, .warmup = 9});
+  const Schedule rising({.decay = LrSchedule::linear, .rate = rate, .steps = 10, .warmup = 9});
   CHECK(rising(9) == rate);
   CHECK(rising(10) == 0);
 }
@@ -73,20 +74,20 @@ TEST_CASE("Schedule: what makes no sense is refused", "[train]") {
     CHECK_THROWS_AS(Schedule(options), ValueError);
     CHECK_THROWS_WITH(Schedule(options), ContainsSubstring(text));
   };
-  constexpr auto wsd = Decay::warmup_stable_decay;
+  constexpr auto wsd = LrSchedule::warmup_stable_decay;
   refused({.rate = -1}, "rate is -1");
   refused({.rate = std::numeric_limits<double>::infinity()}, "rate is inf");
   refused({.rate = std::nan("")}, "rate is nan");
-  refused({.decay = Decay::linear, .final_rate = -1, .steps = 5}, "final_rate is -1");
-  refused({.decay = Decay::linear, .rate = 1, .final_rate = 2, .steps = 5}, "above the base rate");
+  refused({.decay = LrSchedule::linear, .final_rate = -1, .steps = 5}, "final_rate is -1");
+  refused({.decay = LrSchedule::linear, .rate = 1, .final_rate = 2, .steps = 5}, "above the base rate");
   refused({.rate = 1, .final_rate = 0.5}, "a constant rate has none");
   refused({.steps = -1}, "steps is -1");
   refused({.warmup = -1}, "warmup is -1");
-  refused({.decay = Decay::cosine}, "needs the length of the run");
-  refused({.decay = Decay::cosine, .steps = 100, .warmup = 100}, "a warm-up of 100 steps");
+  refused({.decay = LrSchedule::cosine}, "needs the length of the run");
+  refused({.decay = LrSchedule::cosine, .steps = 100, .warmup = 100}, "a warm-up of 100 steps");
   refused({.steps = 100, .warmup = 200}, "does not end within the run's 100");
   refused({.decay = wsd, .steps = 100}, "needs the number of its last steps");
-  refused({.decay = Decay::linear, .steps = 100, .decay_steps = 10}, "only warmup-stable-decay");
+  refused({.decay = LrSchedule::linear, .steps = 100, .decay_steps = 10}, "only warmup-stable-decay");
   refused({.decay = wsd, .steps = 100, .decay_steps = -1}, "decay_steps is -1");
   refused({.decay = wsd, .steps = 100, .warmup = 50, .decay_steps = 50}, "don't fit");
   refused({.decay = wsd, .steps = 100, .decay_steps = std::numeric_limits<std::int64_t>::max()}, "don't fit");
@@ -94,11 +95,11 @@ TEST_CASE("Schedule: what makes no sense is refused", "[train]") {
 }
 
 TEST_CASE("decay_named: all of them, and others", "[train]") {
-  CHECK(decay_named("constant") == Decay::constant);
-  CHECK(decay_named("linear") == Decay::linear);
-  CHECK(decay_named("cosine") == Decay::cosine);
-  CHECK(decay_named("warmup-stable-decay") == Decay::warmup_stable_decay);
-  CHECK(decay_named("wsd") == Decay::warmup_stable_decay);
+  CHECK(decay_named("constant") == LrSchedule::constant);
+  CHECK(decay_named("linear") == LrSchedule::linear);
+  CHECK(decay_named("cosine") == LrSchedule::cosine);
+  CHECK(decay_named("warmup-stable-decay") == LrSchedule::warmup_stable_decay);
+  CHECK(decay_named("wsd") == LrSchedule::warmup_stable_decay);
   CHECK_THROWS_WITH(decay_named("cosin"), ContainsSubstring("'cosin' is no decay"));
 }
 

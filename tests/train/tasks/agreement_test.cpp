@@ -42,23 +42,23 @@ LanguageModel truth(bool swap_verbs) {
 TEST_CASE("agreement task: who knows the grammar is at the floor and right", "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   Rng rng(3);
-  for (const Measure& measure : task->score(truth(false), rng)) {
-    CAPTURE(measure.name);
-    CHECK(measure.value == Approx(measure.right).margin(1e-6));
-    CHECK(measure.reached());
+  for (const Metric& metric : task->score(truth(false), rng)) {
+    CAPTURE(metric.name);
+    CHECK(metric.value == Approx(metric.right).margin(1e-6));
+    CHECK(metric.reached());
   }
 }
 
 TEST_CASE("agreement task: who says the wrong verb is above the floor", "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   Rng rng(5);
-  const std::vector<Measure> measures = task->score(truth(true), rng);
-  REQUIRE(measures.size() == 3);
-  CHECK(measures[0].value > 0.5);
-  CHECK_FALSE(measures[0].reached());
-  CHECK(measures[1].name == "verb right");
-  CHECK(measures[1].value == 0);
-  CHECK(measures[2].value == 1);
+  const std::vector<Metric> metrics = task->score(truth(true), rng);
+  REQUIRE(metrics.size() == 3);
+  CHECK(metrics[0].value > 0.5);
+  CHECK_FALSE(metrics[0].reached());
+  CHECK(metrics[1].name == "verb right");
+  CHECK(metrics[1].value == 0);
+  CHECK(metrics[2].value == 1);
 }
 
 TEST_CASE("agreement task: batches are sentences, padded where no target is judged", "[train][task]") {

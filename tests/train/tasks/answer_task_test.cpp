@@ -1,7 +1,7 @@
 #include "fovea/train/tasks/answer_task.h"
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;
@@ -12,16 +12,17 @@ namespace {
 AnswerTask::Definition ring() {
   std::vector<std::string> words;
   for (int i = 0; i < 101; ++i) words.push_back("w" + std::to_string(i));
-  return {.summary = "Say the next two",
-          .vocabulary = Vocabulary(words),
-          .instance =
-              [](Rng& rng) {
-                const std::int64_t at = rng.below(101);
-                return std::vector<Round>{{.prompt = {at}, .answer = {(at + 1) % 101, (at + 2) % 101}}};
-              },
-          .held_out = 0.3,
-          .measure = "pairs right",
-          .allowed = 0.25};
+  return {
+      .summary = "Say the next two",
+      .vocabulary = Vocabulary(words),
+      .instance =
+          [](Rng& rng) {
+            const std::int64_t at = rng.uniform_int(101);
+            return std::vector<PromptAnswer>{{.prompt = {at}, .answer = {(at + 1) % 101, (at + 2) % 101}}};
+          },
+      .held_out = 0.3,
+      .metric = "pairs right",
+      .allowed = 0.25};
 }
 
 }  // namespace
@@ -54,25 +55,25 @@ TEST_CASE("AnswerTask: the whole answer counts, under the name and allowance of 
     }
     return from_values(logits, {ids.size(0), 2, 101});
   };
-  const std::vector<Measure> measures = task.score(model, rng);
+  const std::vector<Metric> metrics = task.score(model, rng);
   int odd = 0;
   for (int i = 0; i < 8; ++i) {
     const Batch batch = task.unseen_batch(128, again);
     for (std::int64_t b = 0; b < 128; ++b) odd += batch.inputs[2 * b] % 2 == 1 ? 1 : 0;
   }
-  REQUIRE(measures.size() == 1);
-  CHECK(measures[0].name == "pairs right");
-  CHECK(measures[0].value == odd / 1024.0);
-  CHECK(measures[0].right == 1);
-  CHECK(measures[0].allowed == 0.25);
+  REQUIRE(metrics.size() == 1);
+  CHECK(metrics[0].name == "pairs right");
+  CHECK(metrics[0].value == odd / 1024.0);
+  CHECK(metrics[0].right == 1);
+  CHECK(metrics[0].allowed == 0.25);
 }
 
 TEST_CASE("AnswerTask: of several rounds, the answers alone are judged", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.instance = [](Rng& rng) {
-    const std::int64_t at = rng.below(90);
-    return std::vector<Round>{{.prompt = {at, at + 1}, .answer = {at + 2}},
-                              {.prompt = {at + 3}, .answer = {at + 4, at + 5}}};
+    const std::int64_t at = rng.uniform_int(90);
+    return std::vector<PromptAnswer>{{.prompt = {at, at + 1}, .answer = {at + 2}},
+                                     {.prompt = {at + 3}, .answer = {at + 4, at + 5}}};
   };
   const AnswerTask task(definition);
   CHECK(task.context() == 5);
@@ -94,19 +95,19 @@ TEST_CASE("AnswerTask: a definition without sense is refused when the task is ma
   definition.held_out = GENERATE(0.0, 1.0);
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
   definition = ring();
-  definition.instance = [](Rng&) { return std::vector<Round>{{.prompt = {}, .answer = {1}}}; };
+  definition.instance = [](Rng&) { return std::vector<PromptAnswer>{{.prompt = {}, .answer = {1}}}; };
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
-  definition.instance = [](Rng&) { return std::vector<Round>{{.prompt = {1}, .answer = {}}}; };
+  definition.instance = [](Rng&) { return std::vector<PromptAnswer>{{.prompt = {1}, .answer = {}}}; };
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
-  definition.instance = [](Rng&) { return std::vector<Round>{}; };
+  definition.instance = [](Rng&) { return std::vector<PromptAnswer>{}; };
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
 }
 
 TEST_CASE("AnswerTask: instances of several lengths are refused", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.instance = [](Rng& rng) {
-    const std::vector<std::int64_t> prompt(rng.uniform() < 0.5 ? 2 : 3, rng.below(101));
-    return std::vector<Round>{{.prompt = prompt, .answer = {1}}};
+    const std::vector<std::int64_t> prompt(rng.uniform() < 0.5 ? 2 : 3, rng.uniform_int(101));
+    return std::vector<PromptAnswer>{{.prompt = prompt, .answer = {1}}};
   };
   Rng rng(7);
   CHECK_THROWS_AS(AnswerTask(definition).sample_batch(50, rng), ValueError);

@@ -131,10 +131,10 @@ TEST_CASE("answer tasks: a model that solves them reaches the right value", "[tr
   CAPTURE(row.name);
   const std::unique_ptr<Task> task = make_task(row.name);
   Rng rng(29);
-  const std::vector<Measure> measures = task->score(solver(*task, row), rng);
-  REQUIRE(measures.size() == 1);
-  CHECK(measures[0].value == 1);
-  CHECK(measures[0].reached());
+  const std::vector<Metric> metrics = task->score(solver(*task, row), rng);
+  REQUIRE(metrics.size() == 1);
+  CHECK(metrics[0].value == 1);
+  CHECK(metrics[0].reached());
 }
 
 TEST_CASE("answer tasks: one wrong word makes the answer wrong", "[train][task]") {
@@ -142,9 +142,9 @@ TEST_CASE("answer tasks: one wrong word makes the answer wrong", "[train][task]"
   CAPTURE(row.name);
   const std::unique_ptr<Task> task = make_task(row.name);
   Rng rng(31);
-  const std::vector<Measure> measures = task->score(solver(*task, row, 4), rng);
-  CHECK(measures[0].value == 0.75);
-  CHECK_FALSE(measures[0].reached());
+  const std::vector<Metric> metrics = task->score(solver(*task, row, 4), rng);
+  CHECK(metrics[0].value == 0.75);
+  CHECK_FALSE(metrics[0].reached());
 }
 
 TEST_CASE("modular-addition: half of all pairs are held out, and the others are not", "[train][task]") {

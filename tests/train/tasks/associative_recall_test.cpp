@@ -80,7 +80,7 @@ TEST_CASE("associative-recall: the order of keys and of questions is random", "[
 TEST_CASE("associative-recall: a memory reaches the right value, and one with a gap does not",
           "[train][task]") {
   Rng rng(7);
-  const std::vector<Measure> all = task().score(memory(0), rng);
+  const std::vector<Metric> all = task().score(memory(0), rng);
   REQUIRE(all.size() == 1);
   CHECK(all[0].value == 1);
   CHECK(all[0].reached());

@@ -45,22 +45,21 @@ TEST_CASE("induction: the second half is the first, and all is to be predicted",
 
 TEST_CASE("induction: who repeats the first half is right in the second", "[train][task]") {
   Rng rng(5);
-  const std::vector<Measure> measures =
-      task().score([](const Indices& ids) { return repeats(ids, 50); }, rng);
-  REQUIRE(measures.size() == 2);
-  CHECK(measures[0].value == Approx(0).margin(1e-12));
-  CHECK(measures[0].reached());
-  CHECK(measures[1].value == Approx(std::log(32)).epsilon(1e-6));
-  CHECK(measures[1].right == std::log(32.0));
-  CHECK(measures[1].reached());
+  const std::vector<Metric> metrics = task().score([](const Indices& ids) { return repeats(ids, 50); }, rng);
+  REQUIRE(metrics.size() == 2);
+  CHECK(metrics[0].value == Approx(0).margin(1e-12));
+  CHECK(metrics[0].reached());
+  CHECK(metrics[1].value == Approx(std::log(32)).epsilon(1e-6));
+  CHECK(metrics[1].right == std::log(32.0));
+  CHECK(metrics[1].reached());
 }
 
 TEST_CASE("induction: losses are means per token of each half", "[train][task]") {
   Rng rng(7);
-  const std::vector<Measure> measures = task().score([](const Indices& ids) { return repeats(ids, 2); }, rng);
-  CHECK(measures[0].value == Approx(std::log(std::exp(2.0) + 31) - 2).epsilon(1e-6));
-  CHECK_FALSE(measures[0].reached());
-  CHECK(measures[1].value == Approx(std::log(32)).epsilon(1e-6));
+  const std::vector<Metric> metrics = task().score([](const Indices& ids) { return repeats(ids, 2); }, rng);
+  CHECK(metrics[0].value == Approx(std::log(std::exp(2.0) + 31) - 2).epsilon(1e-6));
+  CHECK_FALSE(metrics[0].reached());
+  CHECK(metrics[1].value == Approx(std::log(32)).epsilon(1e-6));
 }
 
 TEST_CASE("induction: who sees the future is below ln V in the first half, which is not reached",
@@ -74,7 +73,7 @@ TEST_CASE("induction: who sees the future is below ln V in the first half, which
     }
     return from_values(logits, {ids.size(0), 63, 32});
   };
-  const std::vector<Measure> measures = task().score(cheat, rng);
-  CHECK(measures[1].value == Approx(std::log(2.0)).epsilon(1e-6));
-  CHECK_FALSE(measures[1].reached());
+  const std::vector<Metric> metrics = task().score(cheat, rng);
+  CHECK(metrics[1].value == Approx(std::log(2.0)).epsilon(1e-6));
+  CHECK_FALSE(metrics[1].reached());
 }

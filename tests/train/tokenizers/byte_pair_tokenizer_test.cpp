@@ -6,8 +6,8 @@
 #include <fstream>
 #include <map>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/train/data/text_data.h"
 #include "tests/support/catch.h"
 #include "tests/support/folder.h"
@@ -109,8 +109,8 @@ TEST_CASE("BytePairTokenizer: counts kept up to date are those of a recount", "[
     std::string text;
     for (int w = 0; w < 31; ++w) {
       std::string word(w == 0 ? 0 : 1, ' ');
-      const std::int64_t length = 1 + rng.below(13);
-      for (std::int64_t i = 0; i < length; ++i) word += rng.below(2) == 0 ? 'a' : 'b';
+      const std::int64_t length = 1 + rng.uniform_int(13);
+      for (std::int64_t i = 0; i < length; ++i) word += rng.uniform_int(2) == 0 ? 'a' : 'b';
       words.push_back(word);
       text += word;
     }
@@ -122,9 +122,9 @@ TEST_CASE("BytePairTokenizer: a megabyte is learned and encoded, also as one wor
   std::string words, one_word;
   Rng rng(7);
   while (one_word.size() < 1'000'000) {
-    const auto letter = static_cast<char>('a' + rng.below(7) * rng.below(4));
+    const auto letter = static_cast<char>('a' + rng.uniform_int(7) * rng.uniform_int(4));
     one_word += letter;
-    words += rng.below(5) == 0 ? ' ' : letter;
+    words += rng.uniform_int(5) == 0 ? ' ' : letter;
   }
   for (const std::string& text : {words, one_word, std::string(1'000'000, 'x')}) {
     const BytePairTokenizer tokenizer = BytePairTokenizer::train(text);
@@ -157,13 +157,14 @@ TEST_CASE("BytePairTokenizer: any bytes and back", "[train]") {
   const std::string_view seeds = "the Größe 中文👀\n  's";
   for (int round = 0; round < 300; ++round) {
     std::string text;
-    const std::int64_t length = rng.below(61);
+    const std::int64_t length = rng.uniform_int(61);
     // Random bytes, among pieces of text that may be cut within a character.
     while (static_cast<std::int64_t>(text.size()) < length) {
-      if (rng.below(2) == 0)
-        text += static_cast<char>(rng.below(256));
+      if (rng.uniform_int(2) == 0)
+        text += static_cast<char>(rng.uniform_int(256));
       else
-        text += seeds.substr(static_cast<std::size_t>(rng.below(20)), static_cast<std::size_t>(rng.below(7)));
+        text += seeds.substr(static_cast<std::size_t>(rng.uniform_int(20)),
+                             static_cast<std::size_t>(rng.uniform_int(7)));
     }
     REQUIRE(tokenizer.decode(tokenizer.encode(text)) == text);
   }

@@ -1,7 +1,7 @@
 #include "fovea/train/tokenizers/tokenizer.h"
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/base/rng.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

@@ -31,7 +31,7 @@ class FOVEA_API Rng {
   /// A draw from N(0, 1), exact to about 1e-15 (Box-Muller).
   double normal();
   /// Uniform in {0, ..., n - 1}, without bias. Throws: ValueError if n < 1.
-  std::int64_t below(std::int64_t n);
+  std::int64_t uniform_int(std::int64_t n);
 
   /// An independent generator, determined by this one's state; this one moves on by one draw.
   Rng split();

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "fovea/autograd/base/small_vector.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/small_vector.h"
 
 namespace fovea {
 

@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 
 namespace fovea {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/small_vector.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 
@@ -36,9 +36,9 @@ class FOVEA_API Saved {
 };
 
 /// Which inputs of an op need a gradient, inside its rule, and what shape they have.
-class FOVEA_API Needs {
+class FOVEA_API NeedsGradient {
  public:
-  Needs(const detail::Node* node, std::uint64_t oldest) : node_(node), oldest_(oldest) {}
+  NeedsGradient(const detail::Node* node, std::uint64_t oldest) : node_(node), oldest_(oldest) {}
   bool operator[](std::size_t input) const;
   /// The shape of an input that needs a gradient.
   const Shape& shape(std::size_t input) const;
@@ -71,7 +71,7 @@ using Gradients = SmallVector<Gradient, 3>;
 /// Maps the cotangents of an op's outputs to those of its inputs. Written with ops, it is differentiable to
 /// any order. It captures no Tensor: what it needs is saved, so that the engine can check and free it.
 /// In the cotangents of an op with several outputs, those that did not contribute are undefined.
-using Rule = std::function<Gradients(const Saved&, std::span<const Tensor>, const Needs&)>;
+using Rule = std::function<Gradients(const Saved&, std::span<const Tensor>, const NeedsGradient&)>;
 
 /// Tensors by reference, so that recording copies no handle it does not keep.
 using TensorList = std::initializer_list<std::reference_wrapper<const Tensor>>;
@@ -80,7 +80,7 @@ namespace detail {
 using TensorRefs = std::span<const std::reference_wrapper<const Tensor>>;
 enum class Order { any, once };
 FOVEA_API void check_finite(const char* name, std::span<const Tensor> values, TensorRefs inputs);
-FOVEA_API bool watching_for_nonfinite();
+FOVEA_API bool anomaly_mode();
 FOVEA_API bool needs_recording(TensorRefs inputs);
 FOVEA_API void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved,
                            Order order, Rule rule);
@@ -88,26 +88,26 @@ FOVEA_API void attach_node(const char* name, std::span<Tensor> values, TensorRef
 template <class F>
 void record_values(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved,
                    Order order, F&& rule) {
-  if (watching_for_nonfinite()) check_finite(name, values, inputs);
+  if (anomaly_mode()) check_finite(name, values, inputs);
   if (needs_recording(inputs)) attach_node(name, values, inputs, saved, order, Rule(std::forward<F>(rule)));
 }
 
 // A rule of one output takes its cotangent directly.
 template <class F>
 auto single_output(F rule) {
-  return
-      [rule = std::move(rule)](const Saved& saved, std::span<const Tensor> cotangents, const Needs& needs) {
-        return Gradients(rule(saved, cotangents[0], needs));
-      };
+  return [rule = std::move(rule)](const Saved& saved, std::span<const Tensor> cotangents,
+                                  const NeedsGradient& needs) {
+    return Gradients(rule(saved, cotangents[0], needs));
+  };
 }
 inline TensorRefs refs(TensorList list) { return {list.begin(), list.size()}; }
 }  // namespace detail
 
 /// Gives `value`, which an op has just computed from `inputs`, its place in the graph, and returns it.
 ///
-/// rule: (const Saved&, const Tensor& dy, const Needs&) -> Gradients. `saved` may hold inputs, the value
-/// itself, or anything else the rule needs. Nothing is recorded (and nothing kept) when gradients are off or
-/// no input needs one. `name` must outlive the graph: use a string literal.
+/// rule: (const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients. `saved` may hold inputs, the
+/// value itself, or anything else the rule needs. Nothing is recorded (and nothing kept) when gradients are
+/// off or no input needs one. `name` must outlive the graph: use a string literal.
 template <class F>
 Tensor record(const char* name, Tensor value, TensorList inputs, TensorList saved, F&& rule) {
   detail::record_values(name, {&value, 1}, detail::refs(inputs), detail::refs(saved), detail::Order::any,
@@ -124,7 +124,8 @@ Tensor record(const char* name, Tensor value, std::span<const Tensor> inputs, Te
   return value;
 }
 
-/// The same for an op of several outputs; rule: (const Saved&, std::span<const Tensor>, const Needs&).
+/// The same for an op of several outputs; rule: (const Saved&, std::span<const Tensor>, const
+/// NeedsGradient&).
 template <class F>
 std::vector<Tensor> record(const char* name, std::vector<Tensor> values, TensorList inputs, TensorList saved,
                            F&& rule) {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
 
 namespace fovea {
 
@@ -13,13 +13,13 @@ namespace fovea {
 /// Scopes nest; the innermost counts. One opened from the state of another goes on with the same draws: that
 /// is how a forward pass is repeated (`training_state`), and a stopped run resumed.
 /// Threads: a scope belongs to the thread that opened it.
-class FOVEA_API Training {
+class FOVEA_API TrainMode {
  public:
-  explicit Training(std::uint64_t seed) : Training(Rng(seed)) {}
-  explicit Training(const Rng& rng);
-  ~Training();
-  Training(const Training&) = delete;
-  Training& operator=(const Training&) = delete;
+  explicit TrainMode(std::uint64_t seed) : TrainMode(Rng(seed)) {}
+  explicit TrainMode(const Rng& rng);
+  ~TrainMode();
+  TrainMode(const TrainMode&) = delete;
+  TrainMode& operator=(const TrainMode&) = delete;
 
   /// The generator that the scope's passes draw from: its state is what a checkpoint has to keep.
   const Rng& rng() const { return rng_; }
@@ -27,26 +27,26 @@ class FOVEA_API Training {
 
  private:
   Rng rng_;
-  Training* before_;
+  TrainMode* before_;
 };
 
-/// While one of these lives, a Training scope around it is suspended: its forward passes are evaluation.
-class FOVEA_API Inference {
+/// While one of these lives, a TrainMode scope around it is suspended: its forward passes are evaluation.
+class FOVEA_API EvalMode {
  public:
-  Inference();
-  ~Inference();
-  Inference(const Inference&) = delete;
-  Inference& operator=(const Inference&) = delete;
+  EvalMode();
+  ~EvalMode();
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
 
  private:
-  Training* before_;
+  TrainMode* before_;
 };
 
-/// Whether a Training scope is open on this thread and not suspended.
+/// Whether a TrainMode scope is open on this thread and not suspended.
 FOVEA_API bool training();
 
 /// The state of the open scope's generator; nothing outside of one. A pass is repeated, dropout included, by
-/// `Training(Rng(*state))` with the state from before it, or under Inference if there was none.
+/// `TrainMode(Rng(*state))` with the state from before it, or under EvalMode if there was none.
 FOVEA_API std::optional<Rng::State> training_state();
 
 namespace detail {

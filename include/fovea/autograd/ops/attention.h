@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 
-#include "fovea/autograd/tensor/nd_array.h"
-#include "fovea/autograd/tensor/mask.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/mask.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
 
 /// Attention and what it is made of. Shapes: H query heads share Hk heads of keys and values, and Hk divides
 /// H: query head h uses key head h / (H / Hk) (Hk = H: the usual; Hk = 1: multi-query, Shazeer 2019; between
@@ -22,10 +22,10 @@ struct AttentionOptions {
   /// Added by distance: entry [h, j - i + Tq - 1] to the score of query i and key j, both counted from 0.
   /// Linear in T where a bias is quadratic. `alibi_bias` makes one; `relative_buckets` helps with another.
   /// Shapes: (H, Tq + Tk - 1) or (1, Tq + Tk - 1).
-  Tensor relative = {};
+  Tensor relative_bias = {};
   /// Of the products of queries and keys; by default 1 / sqrt(D), D the size of a head (not of the model).
   std::optional<double> scale = {};
-  /// The chance that a weight is dropped, in a `Training` scope.
+  /// The chance that a weight is dropped, in a `TrainMode` scope.
   double dropout = 0;
   /// If positive, scores are bent to softcap tanh(score / softcap) before bias and mask (Gemma 2, 2024).
   double softcap = 0;

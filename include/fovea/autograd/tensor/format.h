@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/base/shape.h"
+#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/tensor/tensor.h"
 
 /// `fmt::print("{}", x)` for shapes, tensors, Indices and Bool.

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/nd_array.h"
 
 namespace fovea {
 

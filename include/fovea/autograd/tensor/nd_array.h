@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/ref.h"
 #include "fovea/autograd/base/shape.h"
-#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 
@@ -22,14 +22,14 @@ FOVEA_API void release(Buffer* buffer) noexcept;
 /// A row-major array of T that carries no gradient and is not changed once it is made; copies share it.
 /// What Indices and Bool have in common.
 template <class T>
-class Dense {
+class NdArray {
  public:
-  Dense() = default;
+  NdArray() = default;
   /// The values in row-major order. Throws: ShapeError if their number is not numel(shape).
-  Dense(const Shape& shape, std::span<const T> values);
+  NdArray(const Shape& shape, std::span<const T> values);
   /// Values written by fill(T*), which is given room for numel(shape) of them.
   template <std::invocable<T*> Fill>
-  Dense(const Shape& shape, const Fill& fill) : Dense(shape) {
+  NdArray(const Shape& shape, const Fill& fill) : NdArray(shape) {
     fill(writable());
   }
 
@@ -44,9 +44,9 @@ class Dense {
   std::span<const T> values() const { return {data(), static_cast<std::size_t>(numel())}; }
 
  protected:
-  explicit Dense(const Shape& shape);
+  explicit NdArray(const Shape& shape);
   /// The same values in another shape. Throws: ShapeError if it holds another number of elements.
-  Dense reshaped(const Shape& shape) const;
+  NdArray reshaped(const Shape& shape) const;
 
  private:
   T* writable();
@@ -55,15 +55,15 @@ class Dense {
   detail::Ref<detail::Buffer> buffer_;
 };
 
-extern template class FOVEA_API Dense<std::int64_t>;
-extern template class FOVEA_API Dense<std::uint8_t>;
+extern template class FOVEA_API NdArray<std::int64_t>;
+extern template class FOVEA_API NdArray<std::uint8_t>;
 
 /// Integers: token ids, targets, positions, argmax. An op that needs ids takes Indices, so it can't be handed
 /// activations by mistake.
-class Indices : public Dense<std::int64_t> {
+class Indices : public NdArray<std::int64_t> {
  public:
   Indices() = default;
-  using Dense::Dense;
+  using NdArray::NdArray;
   FOVEA_API Indices(std::initializer_list<std::int64_t> values);
   /// Throws: ShapeError if rows differ in length.
   FOVEA_API Indices(std::initializer_list<std::initializer_list<std::int64_t>> rows);
@@ -71,21 +71,21 @@ class Indices : public Dense<std::int64_t> {
   Indices reshape(const Shape& shape) const { return Indices(reshaped(shape)); }
 
  private:
-  explicit Indices(Dense values) : Dense(std::move(values)) {}
+  explicit Indices(NdArray values) : NdArray(std::move(values)) {}
 };
 
 /// True and false: what comparisons give, and what `where` and masks take. One byte an element, 0 or 1.
-class Bool : public Dense<std::uint8_t> {
+class Bool : public NdArray<std::uint8_t> {
  public:
   Bool() = default;
-  using Dense::Dense;
+  using NdArray::NdArray;
   FOVEA_API Bool(std::initializer_list<bool> values);
   FOVEA_API Bool(std::initializer_list<std::initializer_list<bool>> rows);
   /// The same values in another shape. Throws: ShapeError if it holds another number of elements.
   Bool reshape(const Shape& shape) const { return Bool(reshaped(shape)); }
 
  private:
-  explicit Bool(Dense values) : Dense(std::move(values)) {}
+  explicit Bool(NdArray values) : NdArray(std::move(values)) {}
 };
 
 /// Elementwise, with broadcasting. Throws: ShapeError.

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "fovea/autograd/base/dtype.h"
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/ref.h"
 #include "fovea/autograd/base/shape.h"
-#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 

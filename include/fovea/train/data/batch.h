@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/tensor/nd_array.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 
 namespace fovea {
 

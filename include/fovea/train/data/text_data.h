@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/train/data/batch.h"
 #include "fovea/train/tokenizers/tokenizer.h"
 
@@ -77,20 +77,20 @@ class FOVEA_API TokenData {
 /// Throws: ValueError unless both parts have ids.
 FOVEA_API Split<TokenData> split(const TokenData& data, double validation);
 
-struct Crops {
+struct Blocks {
   std::int64_t batch = 12;    ///< B
   std::int64_t context = 64;  ///< T
 };
 
-/// B crops of T ids, each with the id after it: their places are drawn independently, all equally likely.
+/// B blocks of T ids, each with the id after it: their places are drawn independently, all equally likely.
 /// Shapes: (B, T). Throws: ValueError if B or T is less than 1, or the data has fewer than T + 1 ids.
-FOVEA_API Batch random_batch(const TokenData& data, const Crops& crops, Rng& rng);
+FOVEA_API Batch random_batch(const TokenData& data, const Blocks& blocks, Rng& rng);
 /// How many batches it takes to predict each id of the data once, the first one excepted.
 /// Throws: as `random_batch`.
-FOVEA_API std::int64_t batch_count(const TokenData& data, const Crops& crops);
+FOVEA_API std::int64_t batch_count(const TokenData& data, const Blocks& blocks);
 /// Batch `index` of these. The last one may have fewer rows, and what its last row lacks is `ignored_target`.
 /// Throws: as `random_batch`; IndexError for an index outside [0, batch_count).
-FOVEA_API Batch batch_at(const TokenData& data, const Crops& crops, std::int64_t index);
+FOVEA_API Batch batch_at(const TokenData& data, const Blocks& blocks, std::int64_t index);
 
 // A text of lines, each by itself ----------------------------------------------------------------------
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/tensor/tensor.h"
-#include "fovea/autograd/base/export.h"
 #include "fovea/layers/gpt.h"
 #include "fovea/train/data/batch.h"
 
@@ -51,8 +51,8 @@ struct GenerateOptions {
 /// positions move by one with each token, and the last ids are computed anew, cache or not: T times the work.
 ///
 /// With and without a cache, one Rng state gives the same tokens (unless a choice is closer than rounding).
-/// The model runs outside any graph and any Training scope; `on_token` runs in the caller's, and may throw to
-/// end it.
+/// The model runs outside any graph and any TrainMode scope; `on_token` runs in the caller's, and may throw
+/// to end it.
 ///
 /// Throws: ValueError if the prompt is empty or `tokens` negative; IndexError for an id, `stop` included,
 /// outside [0, V); as token_probabilities.

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/named_tensor.h"
 
 /// Tensors for NumPy: `numpy.load("x.npy")`, `numpy.load("all.npz")["name"]`.
 namespace fovea {

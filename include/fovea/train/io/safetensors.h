@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/autograd/base/shape.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/shape.h"
 #include "fovea/layers/state.h"
 
 /// Files of named tensors in the safetensors format (github.com/huggingface/safetensors, "Format"), which the

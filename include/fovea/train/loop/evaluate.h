@@ -19,8 +19,8 @@ struct Evaluation {
 };
 
 /// The cross-entropy of a model over all batches: the sum over their targets, divided once by their number.
-/// It runs outside any graph and any Training scope. Targets that are `ignored` count for nothing. Throws: as
-/// cross_entropy.
+/// It runs outside any graph and any TrainMode scope. Targets that are `ignored` count for nothing. Throws:
+/// as cross_entropy.
 FOVEA_API Evaluation evaluate(const LanguageModel& model, const EvaluationSource& batches,
                               std::optional<std::int64_t> ignored = ignored_target);
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/layers/gpt.h"
 #include "fovea/train/optimizers/optimizer.h"
 #include "fovea/train/optimizers/schedule.h"
@@ -42,11 +42,11 @@ struct Recipe {
   double weight_decay = 0.1;        ///< of matrices; not for adam and sgd
   double adam_rate_factor = 0.015;  ///< muon: times the learning rate, for what is no inner matrix
 
-  Decay decay = Decay::cosine;
+  LrSchedule decay = LrSchedule::cosine;
   double learning_rate = 1e-3;
   double final_learning_rate = 1e-4;
   std::int64_t warmup = 100;
-  std::int64_t decay_steps = 0;  ///< for Decay::warmup_stable_decay
+  std::int64_t decay_steps = 0;  ///< for LrSchedule::warmup_stable_decay
 
   double clip = 1;     ///< the limit of the gradients' norm; 0: none
   double average = 0;  ///< the decay of the moving average of weights (Ema) that is evaluated; 0: none

@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/autograd/ops.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/state.h"
 #include "fovea/layers/visit.h"
 #include "fovea/train/data/batch.h"
-#include "fovea/train/optimizers/ema.h"
-#include "fovea/train/loop/evaluate.h"
-#include "fovea/train/optimizers/optimizer.h"
 #include "fovea/train/io/safetensors.h"
+#include "fovea/train/loop/evaluate.h"
+#include "fovea/train/optimizers/ema.h"
+#include "fovea/train/optimizers/optimizer.h"
 
 namespace fovea {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/named_tensor.h"
 #include "fovea/layers/visit.h"
 
 namespace fovea {

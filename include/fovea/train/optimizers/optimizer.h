@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/name_matches.h"
 #include "fovea/layers/visit.h"
 #include "fovea/train/optimizers/clip.h"
@@ -18,8 +18,8 @@ namespace fovea {
 
 /// Parameters, picked by their names, that are trained in their own way.
 struct ParameterGroup {
-  std::string pattern;     ///< of whole names, as `name_matches` reads it: "*.b", "blocks.?.attention.*"
-  double rate_factor = 1;  ///< times the optimizer's learning rate; 0 or more
+  std::string pattern;  ///< of whole names, as `name_matches` reads it: "*.b", "blocks.?.attention.*"
+  double lr_scale = 1;  ///< times the optimizer's learning rate; 0 or more
   /// For all of the group, whatever the optimizer's own rule says; 0 or more. Empty: as that rule says.
   std::optional<double> weight_decay = {};
 };
@@ -42,7 +42,7 @@ class FOVEA_API Optimizer {
   /// How one parameter is trained.
   struct Settings {
     std::string group;        ///< the pattern of its group, or empty
-    double rate_factor = 1;   ///< times `learning_rate()`
+    double lr_scale = 1;      ///< times `learning_rate()`
     double weight_decay = 0;  ///< 0: it does not decay
   };
 
@@ -94,8 +94,8 @@ class FOVEA_API Optimizer {
   virtual void update(std::size_t i, const Tensor& gradient) = 0;
 
   /// The learning rate of parameter i, and what is left of it by its weight decay at that rate.
-  double rate_of(std::size_t i) const { return learning_rate_ * settings_[i].rate_factor; }
-  double kept_of(std::size_t i) const { return 1 - rate_of(i) * settings_[i].weight_decay; }
+  double rate_of(std::size_t i) const { return learning_rate_ * settings_[i].lr_scale; }
+  double decay_multiplier(std::size_t i) const { return 1 - rate_of(i) * settings_[i].weight_decay; }
 
   /// Throws ValueError unless low <= value < high.
   void check_option(const char* option, double value, double low, double high) const;

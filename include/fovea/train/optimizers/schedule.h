@@ -8,19 +8,19 @@
 namespace fovea {
 
 /// What the learning rate does after its warm-up.
-enum class Decay : std::uint8_t {
+enum class LrSchedule : std::uint8_t {
   constant,             ///< stays
   linear,               ///< goes down on a line
   cosine,               ///< on half a wave (Loshchilov & Hutter 2017, without restarts)
   warmup_stable_decay,  ///< stays, and goes down on a line over the last `decay_steps` (Hu et al. 2024)
 };
 
-/// The Decay of that name: "constant", "linear", "cosine", "warmup-stable-decay" or "wsd".
+/// The LrSchedule of that name: "constant", "linear", "cosine", "warmup-stable-decay" or "wsd".
 /// Throws: ValueError, which lists them.
-FOVEA_API Decay decay_named(std::string_view name);
+FOVEA_API LrSchedule decay_named(std::string_view name);
 
 struct ScheduleOptions {
-  Decay decay = Decay::constant;
+  LrSchedule decay = LrSchedule::constant;
   double rate = 1e-3;            ///< the base rate
   double final_rate = 0;         ///< at the last step, at most `rate`; not for constant
   std::int64_t steps = 0;        ///< N, the length of the run; 0 for a constant rate without an end

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
 #include "fovea/train/data/batch.h"
 #include "fovea/train/loop/recipe.h"
 #include "fovea/train/tasks/task.h"
@@ -18,7 +18,7 @@
 namespace fovea {
 
 /// What is asked, and the one answer that is right.
-struct Round {
+struct PromptAnswer {
   std::vector<std::int64_t> prompt;
   std::vector<std::int64_t> answer;
 };
@@ -26,7 +26,7 @@ struct Round {
 /// A task of prompts, chosen at random, and answers that follow from them: one round, or several that build
 /// on each other. A model reads all as one text, and is judged on the answers alone.
 ///
-/// The measure is the share of held-out instances in which each token of each answer is the likeliest after
+/// The metric is the share of held-out instances in which each token of each answer is the likeliest after
 /// the right tokens before it. This is how often greedy generation gives all answers as they should be.
 class FOVEA_API AnswerTask final : public Task {
  public:
@@ -34,10 +34,10 @@ class FOVEA_API AnswerTask final : public Task {
     std::string summary;
     Vocabulary vocabulary;
     /// Draws an instance: its rounds, with prompts and answers of the same lengths each time.
-    std::function<std::vector<Round>(Rng& rng)> instance;
-    double held_out = 0.125;                ///< the share of instances that training never sees
-    std::string measure = "answers right";  ///< the name of the share that is at best 1
-    double allowed = 0.01;                  ///< how far below 1 that may be
+    std::function<std::vector<PromptAnswer>(Rng& rng)> instance;
+    double held_out = 0.125;               ///< the share of instances that training never sees
+    std::string metric = "answers right";  ///< the name of the share that is at best 1
+    double allowed = 0.01;                 ///< how far below 1 that may be
     Recipe recipe = {};
   };
 
@@ -55,7 +55,7 @@ class FOVEA_API AnswerTask final : public Task {
 
   /// Throws: ShapeError if the model's answer is not (B, T, V); NonFiniteError if a logit is NaN or
   /// +infinity.
-  std::vector<Measure> score(const LanguageModel& model, Rng& rng) const override;
+  std::vector<Metric> score(const LanguageModel& model, Rng& rng) const override;
 
  private:
   Definition definition_;

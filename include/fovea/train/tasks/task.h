@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/train/data/batch.h"
 #include "fovea/train/loop/recipe.h"
 #include "fovea/train/tokenizers/vocabulary.h"
@@ -19,7 +19,7 @@
 namespace fovea {
 
 /// A number that a model is judged by, beside its known right value.
-struct Measure {
+struct Metric {
   std::string name;  ///< "answers right"
   double value = 0;
   double right = 0;    ///< what it would be at best, known beforehand
@@ -59,7 +59,7 @@ class FOVEA_API Task {
   virtual Batch unseen_batch(std::int64_t count, Rng& rng) const = 0;
 
   /// Judges a model on held-out instances, without recording a graph.
-  virtual std::vector<Measure> score(const LanguageModel& model, Rng& rng) const = 0;
+  virtual std::vector<Metric> score(const LanguageModel& model, Rng& rng) const = 0;
 };
 
 /// The names of all tasks, in alphabetical order: each is a file in train/tasks/.

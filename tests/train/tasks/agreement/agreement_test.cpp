@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "fovea/autograd/ops.h"
 #include "fovea/autograd/base/error.h"
+#include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
 using namespace fovea;

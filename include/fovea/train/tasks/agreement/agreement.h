@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/autograd/tensor/nd_array.h"
-#include "fovea/autograd/base/rng.h"
-#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/tensor/nd_array.h"
+#include "fovea/autograd/tensor/tensor.h"
 #include "fovea/train/data/batch.h"
-#include "fovea/train/tokenizers/vocabulary.h"
 #include "fovea/train/tasks/agreement/word_chain.h"
+#include "fovea/train/tokenizers/vocabulary.h"
 
 namespace fovea {
 

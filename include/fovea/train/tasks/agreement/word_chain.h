@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/base/export.h"
+#include "fovea/autograd/base/rng.h"
 
 namespace fovea {
 
