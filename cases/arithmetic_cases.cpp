@@ -6,7 +6,9 @@
 
 namespace fovea {
 
-void add_arithmetic_cases(Cases& cases) {
+namespace {
+
+void add_binary(Cases& cases) {
   const auto binary = [&](const std::string& name, Tensor (*op)(const Tensor&, const Tensor&),
                           const std::function<double(double, double)>& formula, Domain of_b) {
     const auto row = [&](const Shape& a, const Shape& b) {
@@ -29,7 +31,9 @@ void add_arithmetic_cases(Cases& cases) {
   binary("sub", sub, std::minus<>(), {});
   binary("mul", mul, std::multiplies<>(), {});
   binary("div", div, std::divides<>(), {0.5, 2.5});
+}
 
+void add_special_binary(Cases& cases) {
   cases.add("div, by negative numbers", [](Case& c) {
     c.input("a", {3, 5});
     c.input("b", {3, 5}, {-2.5, -0.5});
@@ -49,7 +53,10 @@ void add_arithmetic_cases(Cases& cases) {
                  return x * x + x * x + x * x;
                }});
   });
+}
 
+// Ops of one tensor, some of them with a number.
+void add_unary(Cases& cases) {
   const auto unary = [&](const std::string& name, Tensor (*op)(const Tensor&), double (*formula)(double),
                          Domain domain = {}) {
     cases.add(name, [=](Case& c) {
@@ -83,6 +90,14 @@ void add_arithmetic_cases(Cases& cases) {
   unary(
       "operator/ of a number and x", [](const Tensor& x) { return 3 / x; }, [](double x) { return 3 / x; },
       positive);
+}
+
+}  // namespace
+
+void add_arithmetic_cases(Cases& cases) {
+  add_binary(cases);
+  add_special_binary(cases);
+  add_unary(cases);
 }
 
 }  // namespace fovea

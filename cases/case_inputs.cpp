@@ -16,8 +16,8 @@ Tensor reversed(const Tensor& x) {
 
 Tensor transposed(const Tensor& x) { return x.rank() < 2 ? x : transpose(x, -2, -1); }
 
-// Every second element of the last axis, and all but the first position of the one before; between them lie
-// large numbers, so that a wrong step shows.
+// The elements of x are every second one of the leaf's last axis, and all but the first along the axis before
+// it. The other elements of the leaf are large numbers, so that a wrong stride shows.
 Tensor store_sliced(const Tensor& x) {
   if (x.rank() == 0) return x;
   const std::int64_t n = x.size(-1);
@@ -35,7 +35,7 @@ Tensor view_sliced(const Tensor& leaf, const Shape& shape) {
                            : slice(columns, -2, leaf.size(-2) - shape[shape.size() - 2], leaf.size(-2));
 }
 
-// One position of an axis, which the op sees repeated.
+// The first position of an axis, which the op sees repeated along that axis.
 Tensor first_of_axis(const Tensor& x, std::int64_t axis) {
   return x.rank() == 0 ? x : slice(x, axis, 0, std::min<std::int64_t>(1, x.size(axis)));
 }
@@ -75,7 +75,7 @@ Shape Resize::operator()(Shape shape) const {
   return shape;
 }
 
-// From a shuffled grid with some jitter.
+// Each number lies in a cell of its own of a shuffled grid, somewhere near the middle of the cell.
 std::vector<NamedTensor> draw(const Case& row, std::uint64_t seed, const Resize& resize) {
   Rng rng(seed);
   std::int64_t total = 2;

@@ -7,18 +7,18 @@
 #include "cases/cases.h"
 #include "fovea/autograd/graph/graph.h"
 
-// The inputs of a case: drawn, and laid out in memory in every way that an op may meet.
+// Draws the inputs of a case, and lays them out in memory in every way that an op may meet.
 namespace fovea::cases {
 
-/// How an op's input lies in memory: the leaf that stores it, and the view of the leaf that the op is given.
-/// What the op sees has the same shape in every layout.
+/// How an op's input lies in memory: `store` makes the leaf that holds the numbers of x, and `view` the view
+/// of that leaf which the op is given. The view has the shape of x in every layout.
 struct Layout {
   const char* name;
   Tensor (*store)(const Tensor& x);
   Tensor (*view)(const Tensor& leaf, const Shape& shape);
 };
 
-/// Which layout each input of a row gets: the same for all, or one after the other.
+/// The layout of each input of a row: input i has layout number first + i * step.
 struct Arrangement {
   std::string name;
   std::size_t first = 0;
@@ -26,24 +26,24 @@ struct Arrangement {
   const Layout& of(std::size_t input) const;
 };
 
-/// Every arrangement that makes a difference for so many inputs. The first is that of `contiguous`.
+/// The arrangements in which a row with that many inputs is checked. The first is contiguous_arrangement().
 std::vector<Arrangement> arrangements(std::size_t inputs);
 const Arrangement& contiguous_arrangement();
 
-/// An axis, named by its size, that is given another size.
+/// Replaces the axes of size `from` by axes of size `to`.
 struct Resize {
   std::int64_t from = -1;
   std::int64_t to = -1;
   Shape operator()(Shape shape) const;
 };
 
-/// Distinct numbers that f32 can hold, as f64.
+/// Draws the inputs of a row, as f64: distinct numbers that f32 can represent.
 std::vector<NamedTensor> draw(const Case& row, std::uint64_t seed, const Resize& resize = {});
 
-/// A cotangent for y: normal, numbers that f32 can hold.
+/// A cotangent for y with normally distributed elements that f32 can represent.
 Tensor random_cotangent(const Tensor& y);
 
-/// The leaves of one arrangement, and what the op sees of them.
+/// The inputs of a row in one arrangement: leaves that store them, and the views that the op is given.
 struct Arranged {
   std::vector<NamedTensor> leaves;
 
@@ -54,7 +54,7 @@ struct Arranged {
 
   /// Makes all leaves require a gradient, and returns them.
   std::vector<Tensor> targets();
-  /// The gradient of every leaf, for a random cotangent.
+  /// The gradient of f with respect to every leaf, for the random cotangent.
   std::vector<Tensor> gradients(const NamedFunction& f, bool create_graph = false);
 
  private:

@@ -4,68 +4,43 @@
 #include <iterator>
 
 #include "autograd/base/fail.h"
+#include "cases/case_list.h"
 
 namespace fovea {
-
-void add_arithmetic_cases(Cases& cases);
-void add_pointwise_cases(Cases& cases);
-void add_activations_cases(Cases& cases);
-void add_compare_cases(Cases& cases);
-void add_reduce_cases(Cases& cases);
-void add_shape_cases(Cases& cases);
-void add_matmul_cases(Cases& cases);
-void add_embedding_cases(Cases& cases);
-void add_softmax_cases(Cases& cases);
-void add_cross_entropy_cases(Cases& cases);
-void add_losses_cases(Cases& cases);
-void add_layer_norm_cases(Cases& cases);
-void add_rms_norm_cases(Cases& cases);
-void add_rotary_cases(Cases& cases);
-void add_attention_cases(Cases& cases);
-void add_dropout_cases(Cases& cases);
-
 namespace {
 
-struct Family {
-  const char* name;
-  void (*add)(Cases&);
-};
+// The rows of the file with that name.
+template <class Table>
+auto rows_of(const std::vector<detail::CaseFile<Table>>& files, const std::string& name) {
+  const auto file = std::ranges::find(files, name, &detail::CaseFile<Table>::name);
+  if (file == files.end()) fail<ValueError>("[cases] there is no file '{}_cases.cpp'", name);
+  Table table;
+  file->add_rows(table);
+  return std::move(table.rows);
+}
 
-constexpr Family families[] = {
-    {"arithmetic", add_arithmetic_cases},   {"pointwise", add_pointwise_cases},
-    {"activations", add_activations_cases}, {"compare", add_compare_cases},
-    {"reduce", add_reduce_cases},           {"shape", add_shape_cases},
-    {"matmul", add_matmul_cases},           {"embedding", add_embedding_cases},
-    {"softmax", add_softmax_cases},         {"cross_entropy", add_cross_entropy_cases},
-    {"losses", add_losses_cases},           {"layer_norm", add_layer_norm_cases},
-    {"rms_norm", add_rms_norm_cases},       {"rotary", add_rotary_cases},
-    {"attention", add_attention_cases},     {"dropout", add_dropout_cases},
-};
+template <class Table>
+auto rows_of_all(const std::vector<detail::CaseFile<Table>>& files) {
+  decltype(Table::rows) all;
+  for (const auto& file : files) std::ranges::move(rows_of(files, file.name), std::back_inserter(all));
+  return all;
+}
 
 }  // namespace
 
 std::vector<std::string> case_families() {
   std::vector<std::string> names;
-  for (const Family& family : families) names.emplace_back(family.name);
+  for (const auto& file : detail::op_case_files()) names.push_back(file.name);
   return names;
 }
 
-std::vector<Case> cases_of(const std::string& family) {
-  const auto found = std::ranges::find(families, family, &Family::name);
-  if (found == std::end(families)) fail<ValueError>("[cases] there is no family '{}'", family);
-  Cases cases(family);
-  found->add(cases);
-  return std::move(cases.rows);
-}
+std::vector<Case> cases_of(const std::string& family) { return rows_of(detail::op_case_files(), family); }
+std::vector<Case> all_cases() { return rows_of_all(detail::op_case_files()); }
 
-std::vector<Case> all_cases() {
-  std::vector<Case> all;
-  for (const Family& family : families) {
-    std::vector<Case> rows = cases_of(family.name);
-    std::ranges::move(rows, std::back_inserter(all));
-  }
-  return all;
+std::vector<LayerCase> layer_cases_of(const std::string& file) {
+  return rows_of(detail::layer_case_files(), file);
 }
+std::vector<LayerCase> all_layer_cases() { return rows_of_all(detail::layer_case_files()); }
 
 Tensor map_elements(const Tensor& x, const std::function<double(double)>& f) {
   std::vector<double> values = x.to_vector();
@@ -77,6 +52,18 @@ Tensor map_elements(const Tensor& a, const Tensor& b, const std::function<double
   const Shape shape = broadcast_shapes("oracle", a.shape(), b.shape());
   std::vector<double> values = broadcast_to(a, shape).to_vector();
   std::ranges::transform(values, broadcast_to(b, shape).to_vector(), values.begin(), f);
+  return from_values(values, shape, f64);
+}
+
+Tensor tensor_from(const Shape& shape, const std::function<double(const Shape&)>& element) {
+  std::vector<double> values;
+  Shape position(shape.size(), 0);
+  for (std::int64_t i = 0; i < numel(shape); ++i) {
+    std::int64_t rest = i;
+    for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+      position[axis] = rest % shape[axis];
+    values.push_back(element(position));
+  }
   return from_values(values, shape, f64);
 }
 

@@ -14,10 +14,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Compare>
-void compared(Case& c, Compare compare) {
+void compare_tensors(Case& c, Compare compare) {
   c.input("a", {3, 1, 5});
   c.input("b", {2, 1});
-  // The product is there so that both have some influence, whatever the comparison says.
+  // The product gives both inputs some influence, whatever the comparison gives.
   c.value = [=](const Inputs& in) {
     const Tensor &a = in["a"], &b = in["b"];
     return where(compare(a, b), a, b) + a * b;
@@ -26,7 +26,7 @@ void compared(Case& c, Compare compare) {
     return map_elements(in["a"], in["b"],
                         [=](double a, double b) { return (compare(a, b) ? a : b) + a * b; });
   };
-  // What differs from the others: equal numbers, and NaN, which equals nothing.
+  // Comparisons differ for equal numbers and for NaN, which equals nothing.
   std::vector<double> truth;
   for (const auto& [a, b] :
        {std::pair{1.0, 1.0}, {1.0, 2.0}, {2.0, 1.0}, {nan, 1.0}, {1.0, nan}, {-0.0, 0.0}}) {
@@ -46,7 +46,7 @@ void compared(Case& c, Compare compare) {
 }
 
 template <class Compare>
-void compared_with_number(Case& c, Compare compare) {
+void compare_with_number(Case& c, Compare compare) {
   c.input("x", {3, 5});
   c.value = [=](const Inputs& in) { return where(compare(in["x"], 0.25), in["x"], 3 * in["x"]); };
   c.oracle = [=](const Inputs& in) {
@@ -58,19 +58,17 @@ void compared_with_number(Case& c, Compare compare) {
              .gradients = {{"x", {compare(0.25, 0.25) ? 1.0 : 3.0}}}});
 }
 
-// x moved on by one place along its last axis. In a row of different numbers, one is followed by a smaller
-// one and one by a larger.
+// x rotated by one place along its last axis. In a row of different numbers some number is then compared with
+// a smaller one, and some with a larger one.
 Tensor next_along_row(const Tensor& x) {
   const std::int64_t n = x.size(-1), first = std::min<std::int64_t>(1, n);
   return concat({slice(x, -1, first, n), slice(x, -1, 0, first)}, -1);
 }
 
-}  // namespace
-
-void add_compare_cases(Cases& cases) {
+void add_comparisons(Cases& cases) {
   const auto comparison = [&](const std::string& symbol, auto compare) {
-    cases.add("operator" + symbol, [&](Case& c) { compared(c, compare); });
-    cases.add("operator" + symbol + " with a number", [&](Case& c) { compared_with_number(c, compare); });
+    cases.add("operator" + symbol, [&](Case& c) { compare_tensors(c, compare); });
+    cases.add("operator" + symbol + " with a number", [&](Case& c) { compare_with_number(c, compare); });
   };
   comparison("<", [](const auto& a, const auto& b) { return a < b; });
   comparison("<=", [](const auto& a, const auto& b) { return a <= b; });
@@ -87,7 +85,9 @@ void add_compare_cases(Cases& cases) {
                .value = {1, -1, -1, -1},
                .gradients = {{"x", {1, 0, 0, 0}}}});
   });
+}
 
+void add_where_of_tensors(Cases& cases) {
   cases.add("where", [](Case& c) {
     c.input("x", {2, 1, 3});
     c.input("a", {5, 1});
@@ -119,6 +119,9 @@ void add_compare_cases(Cases& cases) {
       return where(Bool{true, false}, ones({3}), ones({3}));
     });
   });
+}
+
+void add_where_with_number(Cases& cases) {
   cases.add("where, a number on either side", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) {
@@ -128,12 +131,14 @@ void add_compare_cases(Cases& cases) {
       return map_elements(in["x"], [](double x) { return (x > 0.5 ? x : 3) * (x > -0.5 ? 2 : x); });
     };
   });
+}
 
+void add_extrema(Cases& cases) {
   const auto extremum = [&](const std::string& name, Tensor (*op)(const Tensor&, const Tensor&),
                             double (*formula)(double, double)) {
     cases.add(name, [=](Case& c) {
       c.input("a", {3, 1, 5});
-      c.input("b", {2, 1}, {-0.5, 0.5});  // of 15 elements of a, there are some on either side
+      c.input("b", {2, 1}, {-0.5, 0.5});  // so that some of the 15 elements of a lie above, and some below
       c.value = [=](const Inputs& in) { return op(in["a"], in["b"]); };
       c.oracle = [=](const Inputs& in) { return map_elements(in["a"], in["b"], formula); };
       c.example({.name = "ties share equally",
@@ -151,7 +156,9 @@ void add_compare_cases(Cases& cases) {
   };
   extremum("maximum", maximum, [](double a, double b) { return std::max(a, b); });
   extremum("minimum", minimum, [](double a, double b) { return std::min(a, b); });
+}
 
+void add_clamp(Cases& cases) {
   cases.add("clamp", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return clamp(in["x"], -0.75, 1.25); };
@@ -168,6 +175,16 @@ void add_compare_cases(Cases& cases) {
     c.refuses<ValueError>("a bound that is NaN", "[clamp]",
                           [](const Inputs& in) { return clamp(in["x"], nan, 0); });
   });
+}
+
+}  // namespace
+
+void add_compare_cases(Cases& cases) {
+  add_comparisons(cases);
+  add_where_of_tensors(cases);
+  add_where_with_number(cases);
+  add_extrema(cases);
+  add_clamp(cases);
 }
 
 }  // namespace fovea

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "autograd/ops/reference.h"
@@ -13,7 +15,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Targets for logits of that shape. Every third is `ignored`, if one is.
+// Targets for logits of that shape. Every third target is the ignored one, if there is one.
 Indices targets_for(const Tensor& logits, std::optional<std::int64_t> ignored) {
   const Shape shape(logits.shape().begin(), logits.shape().end() - 1);
   std::vector<std::int64_t> targets;
@@ -23,7 +25,7 @@ Indices targets_for(const Tensor& logits, std::optional<std::int64_t> ignored) {
   return Indices(shape, targets);
 }
 
-// Row by row: the sum of -q_c log(exp(x_c) / sum exp(x)) and of z w_target logsumexp^2, as ops.h has it.
+// Row by row, sum_c -q_c log(exp(x_c) / sum exp(x)) + z w_target logsumexp(x)^2: the formula of ops.h.
 Tensor loss_by_rows(const Tensor& logits, const Indices& targets, const CrossEntropyOptions& options) {
   const std::int64_t n = logits.size(-1);
   const std::vector<double> x = logits.to_vector();
@@ -54,7 +56,7 @@ Tensor loss_by_rows(const Tensor& logits, const Indices& targets, const CrossEnt
   return scalar(divisor > 0 ? total / divisor : 0, f64);
 }
 
-// Options for logits of that many classes and of that dtype. Class 1 weighs nothing.
+// The options with class weights that fit the logits, if weighted. Class 1 has weight 0.
 CrossEntropyOptions options_for(CrossEntropyOptions options, bool weighted, const Tensor& logits) {
   if (!weighted) return options;
   std::vector<double> weights;
@@ -63,60 +65,147 @@ CrossEntropyOptions options_for(CrossEntropyOptions options, bool weighted, cons
   return options;
 }
 
-}  // namespace
+void refuse_wrong_targets(Case& c, const CrossEntropyOptions& options) {
+  c.refuses<IndexError>("a target beyond the vocabulary", "target 5 at position (1, 0)",
+                        [=](const Inputs& in) {
+                          cross_entropy(in["logits"], Indices{{0, 1, 2}, {5, 4, 3}}, options);
+                        });
+  c.refuses<IndexError>("a negative target that is not the ignored one", "target -1 at position (0, 2)",
+                        [=](const Inputs& in) {
+                          cross_entropy(in["logits"], Indices{{0, 1, -1}, {0, 4, 3}}, options);
+                        });
+  c.refuses<ShapeError>("targets of another shape", "[cross_entropy]", [=](const Inputs& in) {
+    cross_entropy(in["logits"], Indices{0, 1, 2}, options);
+  });
+  c.refuses<ShapeError>("a scalar", "[cross_entropy]",
+                        [=](const Inputs&) { cross_entropy(scalar(1), Indices{0}, options); });
+}
 
-void add_cross_entropy_cases(Cases& cases) {
-  const auto row = [&](const std::string& name, const CrossEntropyOptions& options, bool weighted = false,
-                       std::int64_t classes = 5) {
-    cases.add(name, [&](Case& c) {
-      c.input("logits", {2, 3, classes});
-      c.not_empty = {classes};
-      const auto with = [=](auto f) {
-        return [=](const Inputs& in) {
-          const Tensor& logits = in["logits"];
-          return f(logits, targets_for(logits, options.ignore_index), options_for(options, weighted, logits));
-        };
+void add_row(Cases& cases, const std::string& name, const CrossEntropyOptions& options, bool weighted = false,
+             std::int64_t classes = 5) {
+  cases.add(name, [&](Case& c) {
+    c.input("logits", {2, 3, classes});
+    c.not_empty = {classes};
+    const auto with = [=](auto f) {
+      return [=](const Inputs& in) {
+        const Tensor& logits = in["logits"];
+        return f(logits, targets_for(logits, options.ignore_index), options_for(options, weighted, logits));
       };
-      c.value = with([](const auto&... arguments) { return cross_entropy(arguments...).loss; });
-      c.oracle = with(loss_by_rows);
-      c.composed = with([](const auto&... arguments) { return reference::cross_entropy(arguments...).loss; });
-      if (classes != 5) return;
-      c.kernel = Kernel::cross_entropy;
-      c.backward_kernel = Kernel::cross_entropy_backward;
-      c.refuses<IndexError>("a target beyond the vocabulary", "target 5 at position (1, 0)",
-                            [=](const Inputs& in) {
-                              cross_entropy(in["logits"], Indices{{0, 1, 2}, {5, 4, 3}}, options);
-                            });
-      c.refuses<IndexError>("a negative target that is not the ignored one", "target -1 at position (0, 2)",
-                            [=](const Inputs& in) {
-                              cross_entropy(in["logits"], Indices{{0, 1, -1}, {0, 4, 3}}, options);
-                            });
-      c.refuses<ShapeError>("targets of another shape", "[cross_entropy]", [=](const Inputs& in) {
-        cross_entropy(in["logits"], Indices{0, 1, 2}, options);
-      });
-      c.refuses<ShapeError>("a scalar", "[cross_entropy]",
-                            [=](const Inputs&) { cross_entropy(scalar(1), Indices{0}, options); });
-    });
-  };
+    };
+    c.value = with([](const auto&... arguments) { return cross_entropy(arguments...).loss; });
+    c.oracle = with(loss_by_rows);
+    c.reference = with([](const auto&... arguments) { return reference::cross_entropy(arguments...).loss; });
+    c.kernel = Kernel::cross_entropy;
+    c.backward_kernel = Kernel::cross_entropy_backward;
+    if (classes == 5) refuse_wrong_targets(c, options);
+  });
+}
+
+void add_rows(Cases& cases) {
   for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), {-100}, {2}}) {
     const std::string suffix = ignored ? fmt::format(", ignoring {}", *ignored) : "";
-    row("cross_entropy" + suffix, {.ignore_index = ignored});
-    row("cross_entropy, summed" + suffix, {.ignore_index = ignored, .reduction = Reduction::sum});
-    row("cross_entropy, by row" + suffix, {.ignore_index = ignored, .reduction = Reduction::none});
+    add_row(cases, "cross_entropy" + suffix, {.ignore_index = ignored});
+    add_row(cases, "cross_entropy, summed" + suffix, {.ignore_index = ignored, .reduction = Reduction::sum});
+    add_row(cases, "cross_entropy, by row" + suffix, {.ignore_index = ignored, .reduction = Reduction::none});
   }
-  row("cross_entropy, smoothed", {.label_smoothing = 0.25});
-  row("cross_entropy, smoothed throughout", {.label_smoothing = 1});
-  row("cross_entropy, weighted", {}, true);
-  row("cross_entropy, z-loss", {.z_loss = 0.5});
+  add_row(cases, "cross_entropy, smoothed", {.label_smoothing = 0.25});
+  add_row(cases, "cross_entropy, smoothed throughout", {.label_smoothing = 1});
+  add_row(cases, "cross_entropy, weighted", {}, true);
+  add_row(cases, "cross_entropy, z-loss", {.z_loss = 0.5});
   for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
     const CrossEntropyOptions all{
         .ignore_index = 2, .reduction = reduction, .label_smoothing = 0.25, .z_loss = 0.5};
     const std::string suffix = fmt::format(", reduction {}", static_cast<int>(reduction));
-    row("cross_entropy, all options" + suffix, all, true);
-    row("cross_entropy, all options, long rows" + suffix, all, true, 37);
+    add_row(cases, "cross_entropy, all options" + suffix, all, true);
+    add_row(cases, "cross_entropy, all options, long rows" + suffix, all, true, 37);
   }
+}
 
-  cases.add("cross_entropy, extremes", [](Case& c) {
+NamedFunction loss_of(const Indices& targets, const CrossEntropyOptions& options) {
+  return [=](const Inputs& in) { return cross_entropy(in["logits"], targets, options).loss; };
+}
+
+void add_examples_of_logits(Case& c) {
+  c.example({.name = "equal logits and one of -inf",
+             .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
+             .value = {std::log(2.0)},
+             .cotangent = {4},
+             .gradients = {{"logits", {2, -2, 0}}},
+             .of = loss_of({1}, {})});
+  c.example({.name = "large logits",
+             .inputs = {{"logits", tensor({{1e8, 1e8}, {-1e8, -1e8}}, f64)}},
+             .value = {std::log(2.0)},
+             .cotangent = {4},
+             .gradients = {{"logits", {-1, 1, 1, -1}}},
+             .of = loss_of({0, 1}, {})});
+  c.example({.name = "every logit of a row is -inf",
+             .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
+             .value = {infinity, std::log(2.0)},
+             .cotangent = {3, 4},
+             .gradients = {{"logits", {0, 0, 2, -2}}},
+             .of = loss_of({0, 1}, {.reduction = Reduction::none})});
+  c.example({.name = "every logit of a row is -inf, with every option",
+             .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
+             .value = {infinity, std::log(2.0) + 0.5 * std::log(2.0) * std::log(2.0)},
+             .cotangent = {3, 4},
+             .gradients = {{"logits", {0, 0, 1 + 2 * std::log(2.0), 2 * std::log(2.0) - 1}}},
+             .of = loss_of({0, 1}, {.reduction = Reduction::none, .label_smoothing = 0.5, .z_loss = 0.5})});
+}
+
+void add_examples_of_ignored_targets(Case& c) {
+  c.example({.name = "every target is ignored",
+             .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
+             .value = {0},
+             .cotangent = {3},
+             .gradients = {{"logits", {0, 0, 0, 0}}},
+             .of = loss_of({-1, -1}, {.ignore_index = -1})});
+  c.example({.name = "NaN in a row that is ignored",
+             .inputs = {{"logits", tensor({{std::nan(""), 1}, {0, 0}}, f64)}},
+             .value = {std::log(2.0)},
+             .gradients = {{"logits", {0, 0, -0.5, 0.5}}},
+             .of = loss_of({-1, 0}, {.ignore_index = -1})});
+}
+
+void add_examples_of_weights(Case& c) {
+  c.example(
+      {.name = "smoothed over a class of weight 0 whose logit is -inf",
+       .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
+       .value = {0.75 * std::log(2.0) + 0.25 / 3 * 2 * std::log(2.0)},
+       .gradients = {{"logits", {0.375 + 0.25 / 3 - 0.75 - 0.25 / 3, 0.375, 0}}},
+       .of = [](const Inputs& in) {
+         const Tensor weights = tensor({1, 1, 0}, in["logits"].dtype());
+         return cross_entropy(in["logits"], {0}, {.label_smoothing = 0.25, .class_weights = weights}).loss;
+       }});
+  c.example(
+      {.name = "every target has weight 0",
+       .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
+       .value = {0},
+       .gradients = {{"logits", {0, 0, 0, 0}}},
+       .of = [](const Inputs& in) {
+         const Tensor weights = tensor({1, 0}, in["logits"].dtype());
+         return cross_entropy(in["logits"], {1, 1}, {.label_smoothing = 0.25, .class_weights = weights}).loss;
+       }});
+}
+
+void refuse_wrong_options(Case& c) {
+  const auto refuses = [&]<class E>(std::type_identity<E>, const std::string& name,
+                                    const CrossEntropyOptions& options) {
+    c.refuses<E>(name, "[cross_entropy]", [=](const Inputs&) {
+      cross_entropy(zeros({2, 3}), {0, 1}, options);
+    });
+  };
+  const std::type_identity<ValueError> value;
+  refuses(value, "smoothing above 1", {.label_smoothing = 1.5});
+  refuses(value, "a z-loss below 0", {.z_loss = -1});
+  refuses(value, "a weight below 0", {.class_weights = tensor({1, -1, 1})});
+  refuses(std::type_identity<ShapeError>(), "weights of another size", {.class_weights = ones({2})});
+  refuses(std::type_identity<DtypeError>(), "weights of another dtype", {.class_weights = ones({3}, f64)});
+  refuses(std::type_identity<GraphError>(), "weights that require a gradient",
+          {.class_weights = ones({3}).set_requires_grad()});
+}
+
+void add_examples(Cases& cases) {
+  cases.add("cross_entropy, examples", [](Case& c) {
     c.input("logits", {37});
     c.fixed_sizes = {37};
     c.value = [](const Inputs& in) {
@@ -125,76 +214,18 @@ void add_cross_entropy_cases(Cases& cases) {
     c.oracle = [](const Inputs& in) {
       return loss_by_rows(in["logits"], Indices({}, std::vector<std::int64_t>{31}), {});
     };
-    const auto of = [](const Indices& targets, const CrossEntropyOptions& options) {
-      return [=](const Inputs& in) { return cross_entropy(in["logits"], targets, options).loss; };
-    };
-    c.example({.name = "all ignored",
-               .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
-               .value = {0},
-               .cotangent = {3},
-               .gradients = {{"logits", {0, 0, 0, 0}}},
-               .of = of({-1, -1}, {.ignore_index = -1})});
-    c.example({.name = "equal logits, one masked",
-               .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
-               .value = {std::log(2.0)},
-               .cotangent = {4},
-               .gradients = {{"logits", {2, -2, 0}}},
-               .of = of({1}, {})});
-    c.example({.name = "large logits",
-               .inputs = {{"logits", tensor({{1e8, 1e8}, {-1e8, -1e8}}, f64)}},
-               .value = {std::log(2.0)},
-               .cotangent = {4},
-               .gradients = {{"logits", {-1, 1, 1, -1}}},
-               .of = of({0, 1}, {})});
-    c.example({.name = "a row in which nothing is possible",
-               .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
-               .value = {infinity, std::log(2.0)},
-               .cotangent = {3, 4},
-               .gradients = {{"logits", {0, 0, 2, -2}}},
-               .of = of({0, 1}, {.reduction = Reduction::none})});
-    c.example(
-        {.name = "smoothed over a class that is impossible and weighs nothing",
-         .inputs = {{"logits", tensor({{0, 0, -infinity}}, f64)}},
-         .value = {0.75 * std::log(2.0) + 0.25 / 3 * 2 * std::log(2.0)},
-         .gradients = {{"logits", {0.375 + 0.25 / 3 - 0.75 - 0.25 / 3, 0.375, 0}}},
-         .of = [](const Inputs& in) {
-           const Tensor weights = tensor({1, 1, 0}, in["logits"].dtype());
-           return cross_entropy(in["logits"], {0}, {.label_smoothing = 0.25, .class_weights = weights}).loss;
-         }});
-    c.example({.name = "only targets that weigh nothing",
-               .inputs = {{"logits", tensor({{1, 2}, {3, 4}}, f64)}},
-               .value = {0},
-               .gradients = {{"logits", {0, 0, 0, 0}}},
-               .of = [](const Inputs& in) {
-                 const Tensor weights = tensor({1, 0}, in["logits"].dtype());
-                 return cross_entropy(in["logits"], {1, 1},
-                                      {.label_smoothing = 0.25, .class_weights = weights})
-                     .loss;
-               }});
-    const auto refuses = [&]<class E>(const std::string& name, const CrossEntropyOptions& options, E*) {
-      c.refuses<E>(name, "[cross_entropy]", [=](const Inputs&) {
-        cross_entropy(zeros({2, 3}), {0, 1}, options);
-      });
-    };
-    refuses("smoothing above 1", {.label_smoothing = 1.5}, static_cast<ValueError*>(nullptr));
-    refuses("a z-loss below 0", {.z_loss = -1}, static_cast<ValueError*>(nullptr));
-    refuses("a weight below 0", {.class_weights = tensor({1, -1, 1})}, static_cast<ValueError*>(nullptr));
-    refuses("weights of another size", {.class_weights = ones({2})}, static_cast<ShapeError*>(nullptr));
-    refuses("weights of another dtype", {.class_weights = ones({3}, f64)}, static_cast<DtypeError*>(nullptr));
-    refuses("weights that require a gradient", {.class_weights = ones({3}).set_requires_grad()},
-            static_cast<GraphError*>(nullptr));
-    c.example({.name = "a row in which nothing is possible, with every option",
-               .inputs = {{"logits", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
-               .value = {infinity, std::log(2.0) + 0.5 * std::log(2.0) * std::log(2.0)},
-               .cotangent = {3, 4},
-               .gradients = {{"logits", {0, 0, 1 + 2 * std::log(2.0), 2 * std::log(2.0) - 1}}},
-               .of = of({0, 1}, {.reduction = Reduction::none, .label_smoothing = 0.5, .z_loss = 0.5})});
-    c.example({.name = "NaN in a row that is ignored",
-               .inputs = {{"logits", tensor({{std::nan(""), 1}, {0, 0}}, f64)}},
-               .value = {std::log(2.0)},
-               .gradients = {{"logits", {0, 0, -0.5, 0.5}}},
-               .of = of({-1, 0}, {.ignore_index = -1})});
+    add_examples_of_logits(c);
+    add_examples_of_ignored_targets(c);
+    add_examples_of_weights(c);
+    refuse_wrong_options(c);
   });
+}
+
+}  // namespace
+
+void add_cross_entropy_cases(Cases& cases) {
+  add_rows(cases);
+  add_examples(cases);
 }
 
 }  // namespace fovea

@@ -13,9 +13,7 @@ Indices spread_ids(const Shape& shape, std::int64_t vocabulary) {
   return Indices(shape, ids);
 }
 
-}  // namespace
-
-void add_embedding_cases(Cases& cases) {
+void add_lookups(Cases& cases) {
   for (const Shape& shape : {Shape{2, 3}, Shape{5}, Shape{}, Shape{2, 0}}) {
     const bool empty_lookup = numel(shape) == 0;
     cases.add("embedding, ids " + to_string(shape), [=](Case& c) {
@@ -53,6 +51,9 @@ void add_embedding_cases(Cases& cases) {
                             [](const Inputs&) { return embedding(zeros({7}), Indices{0}); });
     });
   }
+}
+
+void add_padding(Cases& cases) {
   cases.add("embedding, with padding", [](Case& c) {
     c.input("table", {7, 3});
     c.not_empty = {7};
@@ -82,6 +83,13 @@ void add_embedding_cases(Cases& cases) {
                             return embedding(zeros({3, 5}), {0}, {.padding = 3});
                           });
   });
+}
+
+}  // namespace
+
+void add_embedding_cases(Cases& cases) {
+  add_lookups(cases);
+  add_padding(cases);
 }
 
 }  // namespace fovea

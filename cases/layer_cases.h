@@ -5,27 +5,31 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/autograd/base/rng.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 
-/// The table by which every layer is checked, read by the tests and by `fovea check`.
+/// The table by which every layer is checked. The tests and `fovea check` walk through it.
 ///
-/// To add a layer: add a row to cases/layer_cases.cpp, with the layer and an input of different primes:
+/// To add a layer: write a row for it in cases/layers/<name>_cases.cpp, where include/fovea/layers/<name>.h
+/// declares the layer. CMake finds the file. The sizes in a row are different primes.
 ///
-///   cases.add("Linear", Linear(5, 3, rng), randn({2, 7, 5}, rng));
+///   void add_linear_cases(LayerCases& cases) {
+///     cases.add("Linear", Linear(5, 3, cases.rng), randn({2, 7, 5}, cases.rng));
+///   }
 ///
-/// Every row compares the gradients of all parameters and of the input with finite differences, at both
-/// orders, and what it does in f32 with f64.
+/// A row compares the gradients of all parameters and of the input with finite differences, to the first or
+/// second order, and the value and gradients in f32 with those in f64.
 namespace fovea {
 
 struct LayerCase {
-  std::string name;
+  std::string name;  ///< begins with the name of the layer
   std::function<GradcheckReport(const GradcheckOptions&)> check;
 };
 
-/// A list of rows that is being filled.
+/// The rows of one file, while it adds them.
 class LayerCases {
  public:
-  /// expect_zero: parameters whose gradient is zero by nature, such as the bias of attention's keys.
+  /// expect_zero: parameters whose gradient is zero for every input, such as the bias of attention's keys.
   template <Layer L, class Input>
   void add(const std::string& name, const L& layer, const Input& x,
            std::vector<std::string> expect_zero = {}) {
@@ -36,8 +40,13 @@ class LayerCases {
   }
 
   std::vector<LayerCase> rows;
+  Rng rng{1};  ///< draws the parameters and inputs of this file's rows
 };
 
-std::vector<LayerCase> layer_cases();
+/// The rows of every file.
+std::vector<LayerCase> all_layer_cases();
+/// The rows of one file, which is named without its ending: "linear". Throws: ValueError if it does not
+/// exist.
+std::vector<LayerCase> layer_cases_of(const std::string& file);
 
 }  // namespace fovea

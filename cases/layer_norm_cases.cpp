@@ -46,9 +46,7 @@ Example many_rows() {
           .of = [](const Inputs& in) { return layer_norm(in["x"], in["gain"], in["bias"]); }};
 }
 
-}  // namespace
-
-void add_layer_norm_cases(Cases& cases) {
+void add_rows(Cases& cases) {
   const auto row = [&](const std::string& name, const Shape& shape, bool gain, bool bias, double eps) {
     cases.add(name, [=](Case& c) {
       c.input("x", shape);
@@ -63,7 +61,7 @@ void add_layer_norm_cases(Cases& cases) {
       };
       c.value = with([](const auto&... arguments) { return layer_norm(arguments...); });
       c.oracle = with(normalize_rows);
-      c.composed = with([](const auto&... arguments) { return reference::layer_norm(arguments...); });
+      c.reference = with([](const auto&... arguments) { return reference::layer_norm(arguments...); });
       c.kernel = Kernel::layer_norm;
       c.backward_kernel = Kernel::layer_norm_backward;
       c.refuses<ValueError>("a negative eps", "[layer_norm]",
@@ -83,7 +81,9 @@ void add_layer_norm_cases(Cases& cases) {
   row("layer_norm, bias only", {3, 7}, false, true, 0.01);
   row("layer_norm, of a vector, large eps", {7}, true, true, 0.5);
   row("layer_norm, long rows", {2, 37}, true, true, 0.01);
+}
 
+void add_known_values(Cases& cases) {
   cases.add("layer_norm, known values", [](Case& c) {
     c.input("x", {3, 7});
     c.not_empty = {7};
@@ -98,6 +98,13 @@ void add_layer_norm_cases(Cases& cases) {
     c.example({.name = "a constant row", .inputs = {{"x", tensor({3, 3, 3}, f64)}}, .value = {0, 0, 0}});
     c.example(many_rows());
   });
+}
+
+}  // namespace
+
+void add_layer_norm_cases(Cases& cases) {
+  add_rows(cases);
+  add_known_values(cases);
 }
 
 }  // namespace fovea

@@ -34,9 +34,7 @@ Example several_tiles() {
           .of = [](const Inputs& in) { return matmul(in["a"], in["b"]); }};
 }
 
-}  // namespace
-
-void add_matmul_cases(Cases& cases) {
+void add_matmul(Cases& cases) {
   const auto product = [&](const std::string& name, const Shape& a, const Shape& b,
                            const NamedFunction& oracle) {
     cases.add(name, [&](Case& c) {
@@ -70,7 +68,9 @@ void add_matmul_cases(Cases& cases) {
           [](const Inputs& in) { return sum(as_column(in["a"]) * in["b"], 1); });
   product("matmul, batch by vector", {2, 3, 5}, {5},
           [](const Inputs& in) { return sum(in["a"] * in["b"], 2); });
+}
 
+void add_linear(Cases& cases) {
   const auto affine_map = [&](const std::string& name, const Shape& x, bool bias) {
     cases.add(name, [=](Case& c) {
       c.input("x", x);
@@ -100,6 +100,13 @@ void add_matmul_cases(Cases& cases) {
   affine_map("linear", {2, 3, 5}, true);
   affine_map("linear, without bias", {3, 5}, false);
   affine_map("linear, of a vector", {5}, true);
+}
+
+}  // namespace
+
+void add_matmul_cases(Cases& cases) {
+  add_matmul(cases);
+  add_linear(cases);
 }
 
 }  // namespace fovea

@@ -10,9 +10,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-}  // namespace
-
-void add_pointwise_cases(Cases& cases) {
+void add_exp_and_log(Cases& cases) {
   cases.add("exp", [](Case& c) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return exp(in["x"]); };
@@ -32,6 +30,9 @@ void add_pointwise_cases(Cases& cases) {
                .cotangent = {0, 2},
                .gradients = {{"x", {0, 2}}}});
   });
+}
+
+void add_roots(Cases& cases) {
   cases.add("sqrt", [](Case& c) {
     c.input("x", {5, 7}, positive);
     c.value = [](const Inputs& in) { return sqrt(in["x"]); };
@@ -49,6 +50,9 @@ void add_pointwise_cases(Cases& cases) {
       return map_elements(in["x"], [](double x) { return 1 / std::sqrt(x); });
     };
   });
+}
+
+void add_abs_tanh_and_erf(Cases& cases) {
   cases.add("abs", [](Case& c) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return abs(in["x"]); };
@@ -77,7 +81,9 @@ void add_pointwise_cases(Cases& cases) {
                .value = {-1, 1},
                .gradients = {{"x", {0, 0}}}});
   });
+}
 
+void add_powers(Cases& cases) {
   const auto power = [&](double p, Domain domain) {
     cases.add(fmt::format("pow, {}", p), [=](Case& c) {
       c.input("x", {5, 7}, domain);
@@ -106,7 +112,9 @@ void add_pointwise_cases(Cases& cases) {
                  return concat({pow(x, 0), pow(x, 1), pow(x, 2), pow(x, 0.5)}, 0);
                }});
   });
+}
 
+void add_powers_of_tensors(Cases& cases) {
   const auto power_of_tensors = [&](const std::string& name, const Shape& a, const Shape& b) {
     cases.add(name, [=](Case& c) {
       c.input("a", a, positive);
@@ -126,6 +134,16 @@ void add_pointwise_cases(Cases& cases) {
   };
   power_of_tensors("pow, of tensors", {3, 5}, {3, 5});
   power_of_tensors("pow, of tensors, both broadcast", {3, 1}, {2, 1, 5});
+}
+
+}  // namespace
+
+void add_pointwise_cases(Cases& cases) {
+  add_exp_and_log(cases);
+  add_roots(cases);
+  add_abs_tanh_and_erf(cases);
+  add_powers(cases);
+  add_powers_of_tensors(cases);
 }
 
 }  // namespace fovea

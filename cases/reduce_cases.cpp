@@ -85,7 +85,7 @@ void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin
       c.input("x", {2, 3, 5});
       c.value = [=](const Inputs& in) { return op(in["x"], axes, keep); };
       c.oracle = [=](const Inputs& in) { return fold_axes(in["x"], reduced, keep, fold); };
-      if (twin) c.composed = [=](const Inputs& in) { return twin(in["x"], axes, keep); };
+      if (twin) c.reference = [=](const Inputs& in) { return twin(in["x"], axes, keep); };
       const std::vector<std::int64_t> sizes{2, 3, 5};
       for (std::size_t axis = 0; needs_elements && axis < 3; ++axis) {
         if (reduced[axis]) c.not_empty.push_back(sizes[axis]);
@@ -109,14 +109,14 @@ void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin
   row("all axes", {0, 1, 2}, {true, true, true}, false);
 }
 
-}  // namespace
-
-void add_reduce_cases(Cases& cases) {
+void add_reductions(Cases& cases) {
   add_reduction(cases, "sum", sum, nullptr, add_up, false);
   add_reduction(cases, "mean", mean, nullptr, average, true);
   add_reduction(cases, "max", max, nullptr, largest, true);
   add_reduction(cases, "logsumexp", logsumexp, reference::logsumexp, log_of_exps, false);
+}
 
+void add_sum_and_mean(Cases& cases) {
   cases.add("sum, everything", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.value = [](const Inputs& in) { return sum(in["x"]); };
@@ -131,6 +131,9 @@ void add_reduce_cases(Cases& cases) {
     c.oracle = [](const Inputs& in) { return scalar(average(in["x"].to_vector()), f64); };
     c.refuses<ShapeError>("nothing to average", "[mean]", [](const Inputs&) { return mean(zeros({3, 0})); });
   });
+}
+
+void add_max(Cases& cases) {
   cases.add("max, everything", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.not_empty = {2, 3, 5};
@@ -149,6 +152,9 @@ void add_reduce_cases(Cases& cases) {
                .gradients = {{"x", {0.5, 0.5}}}});
     c.refuses<ShapeError>("nothing to compare", "[max]", [](const Inputs&) { return max(zeros({3, 0})); });
   });
+}
+
+void add_logsumexp(Cases& cases) {
   cases.add("logsumexp, extremes", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return logsumexp(in["x"], -1); };
@@ -164,7 +170,9 @@ void add_reduce_cases(Cases& cases) {
                .cotangent = {3, 5},
                .gradients = {{"x", {0, 0, 5, 0}}}});
   });
+}
 
+void add_argmax(Cases& cases) {
   cases.add("argmax", [](Case& c) {
     c.input("x", {3, 5});
     c.not_empty = {5};
@@ -190,6 +198,16 @@ void add_reduce_cases(Cases& cases) {
     c.refuses<ShapeError>("an axis out of range", "[argmax] axis 2",
                           [](const Inputs& in) { argmax(in["x"], 2); });
   });
+}
+
+}  // namespace
+
+void add_reduce_cases(Cases& cases) {
+  add_reductions(cases);
+  add_sum_and_mean(cases);
+  add_max(cases);
+  add_logsumexp(cases);
+  add_argmax(cases);
 }
 
 }  // namespace fovea

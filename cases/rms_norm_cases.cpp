@@ -20,9 +20,7 @@ Tensor scale_rows(const Tensor& x, const Tensor& gain, double eps) {
   return from_values(values, x.shape(), f64);
 }
 
-}  // namespace
-
-void add_rms_norm_cases(Cases& cases) {
+void add_rows(Cases& cases) {
   const auto row = [&](const std::string& name, const Shape& shape, bool gain, double eps) {
     cases.add(name, [=](Case& c) {
       c.input("x", shape);
@@ -33,7 +31,7 @@ void add_rms_norm_cases(Cases& cases) {
       };
       c.value = with([](const auto&... arguments) { return rms_norm(arguments...); });
       c.oracle = with(scale_rows);
-      c.composed = with([](const auto&... arguments) { return reference::rms_norm(arguments...); });
+      c.reference = with([](const auto&... arguments) { return reference::rms_norm(arguments...); });
       c.kernel = Kernel::rms_norm;
       c.backward_kernel = Kernel::rms_norm_backward;
       c.refuses<ValueError>("a negative eps", "[rms_norm]",
@@ -48,7 +46,9 @@ void add_rms_norm_cases(Cases& cases) {
   row("rms_norm, without gain", {2, 3, 5}, false, 0.01);
   row("rms_norm, of a vector, large eps", {7}, true, 0.5);
   row("rms_norm, long rows", {2, 37}, true, 0.01);
+}
 
+void add_known_values(Cases& cases) {
   cases.add("rms_norm, known values", [](Case& c) {
     // As small as the root of the default eps: a row of equal, larger numbers would be their sign, whose
     // gradient is what is left of terms that cancel.
@@ -63,6 +63,13 @@ void add_rms_norm_cases(Cases& cases) {
                .value = {0, 0, 0},
                .gradients = {{"x", {1 / std::sqrt(1e-5), 1 / std::sqrt(1e-5), 1 / std::sqrt(1e-5)}}}});
   });
+}
+
+}  // namespace
+
+void add_rms_norm_cases(Cases& cases) {
+  add_rows(cases);
+  add_known_values(cases);
 }
 
 }  // namespace fovea

@@ -11,9 +11,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-}  // namespace
-
-void add_softmax_cases(Cases& cases) {
+void add_rows_along_axes(Cases& cases) {
   for (const std::int64_t axis : {-1, 1, 0}) {
     cases.add(fmt::format("softmax, axis {}", axis), [axis](Case& c) {
       c.input("x", {3, 5, 7});
@@ -22,7 +20,7 @@ void add_softmax_cases(Cases& cases) {
         const Tensor e = exp(in["x"]);
         return e / sum(e, axis, keepdims);
       };
-      c.composed = [=](const Inputs& in) { return reference::softmax(in["x"], axis); };
+      c.reference = [=](const Inputs& in) { return reference::softmax(in["x"], axis); };
       c.kernel = Kernel::softmax;
       c.backward_kernel = Kernel::softmax_backward;
       c.refuses<ShapeError>("an axis out of range", "[softmax] axis 3",
@@ -33,14 +31,16 @@ void add_softmax_cases(Cases& cases) {
       c.input("x", {3, 5, 7});
       c.value = [=](const Inputs& in) { return log_softmax(in["x"], axis); };
       c.oracle = [=](const Inputs& in) { return in["x"] - log(sum(exp(in["x"]), axis, keepdims)); };
-      c.composed = [=](const Inputs& in) { return reference::log_softmax(in["x"], axis); };
+      c.reference = [=](const Inputs& in) { return reference::log_softmax(in["x"], axis); };
       c.kernel = Kernel::log_softmax;
       c.backward_kernel = Kernel::log_softmax_backward;
       c.refuses<ShapeError>("an axis out of range", "[log_softmax] axis -4",
                             [](const Inputs& in) { return log_softmax(in["x"], -4); });
     });
   }
+}
 
+void add_softmax(Cases& cases) {
   // Rows longer than any packet, and what rows may hold.
   cases.add("softmax, long rows", [](Case& c) {
     c.input("x", {2, 37});
@@ -62,6 +62,9 @@ void add_softmax_cases(Cases& cases) {
                .cotangent = {4, 8, 100, 4, 8, 100},
                .gradients = {{"x", {-1, 1, 0, -1, 1, 0}}}});
   });
+}
+
+void add_log_softmax(Cases& cases) {
   cases.add("log_softmax, long rows", [](Case& c) {
     c.input("x", {2, 37});
     c.value = [](const Inputs& in) { return log_softmax(in["x"]); };
@@ -83,6 +86,14 @@ void add_softmax_cases(Cases& cases) {
                .cotangent = {4, 8},
                .gradients = {{"x", {-2, 2}}}});
   });
+}
+
+}  // namespace
+
+void add_softmax_cases(Cases& cases) {
+  add_rows_along_axes(cases);
+  add_softmax(cases);
+  add_log_softmax(cases);
 }
 
 }  // namespace fovea

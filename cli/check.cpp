@@ -23,18 +23,18 @@ struct Settings {
   std::string filter;
   int order = 1;
   std::uint64_t seed = 1;
-  std::uint64_t seeds = 1;  // how many, from `seed` on
+  std::uint64_t seeds = 1;  // how many seeds, starting with `seed`
   bool json = false;
   bool verbose = false;
 };
 
-// What was found out about one op or layer.
+// What one check found.
 struct Result {
   std::int64_t elements = 0;
   double worst = 0;
   std::string verdict;
   std::vector<std::string> failures;
-  std::string details;  // shown with --verbose, also where all is well
+  std::string details;  // the table of a layer, which --verbose prints even if it passes
 };
 
 struct Check {
@@ -64,13 +64,13 @@ std::vector<Check> checks_that_match(const Settings& settings) {
   for (Case& row : all_cases()) {
     add(row.name, "op", [row, order](std::uint64_t seed) { return check_op(row, order, seed); });
   }
-  for (LayerCase& row : layer_cases()) {
+  for (LayerCase& row : all_layer_cases()) {
     add(row.name, "layer", [row, order](std::uint64_t seed) { return check_layer(row, order, seed); });
   }
   return checks;
 }
 
-// An exception is a failure of its row, not of the whole run.
+// An exception fails this check, and the others still run.
 Result run(const Check& check, std::uint64_t seed) {
   try {
     return check.run(seed);
@@ -79,7 +79,8 @@ Result run(const Check& check, std::uint64_t seed) {
   }
 }
 
-// Of all seeds: the worst number, the verdict of the first that fails, and every failure.
+// Runs a check for every seed. Gives the worst error of all seeds, the verdict of the first seed that fails,
+// and every failure.
 Result run(const Check& check, const Settings& settings) {
   Result all;
   for (std::uint64_t seed = settings.seed; seed < settings.seed + settings.seeds; ++seed) {
@@ -97,7 +98,7 @@ Result run(const Check& check, const Settings& settings) {
   return all;
 }
 
-// The line that is rewritten on a terminal: which check is running.
+// Names the running check in a line that is overwritten, if stderr is a terminal.
 void show_progress(std::size_t done, std::size_t all, const std::string& name) {
   if (!is_terminal(stderr)) return;
   fmt::print(stderr, "\r\033[K{}/{} {}", done, all, name);
@@ -119,16 +120,16 @@ void print_line(const Check& check, const Result& result, bool verbose) {
   };
   if (verbose && result.failures.empty() && !result.details.empty())
     fmt::print("  {}\n", indented(result.details));
-  // The first failure says the most; the others often follow from it.
+  // Without --verbose only the first failure is printed: the others often follow from it.
   const std::size_t shown =
       verbose ? result.failures.size() : std::min<std::size_t>(1, result.failures.size());
   for (std::size_t i = 0; i < shown; ++i) fmt::print("  {}\n", indented(result.failures[i]));
   if (shown < result.failures.size()) {
-    fmt::print("  ... and {} more: see --verbose\n", result.failures.size() - shown);
+    fmt::print("  ... and {} more failures, which --verbose prints\n", result.failures.size() - shown);
   }
 }
 
-std::string name_of_seeds(const Settings& settings) {
+std::string seeds_text(const Settings& settings) {
   if (settings.seeds == 1) return fmt::format("seed {}", settings.seed);
   return fmt::format("seeds {} to {}", settings.seed, settings.seed + settings.seeds - 1);
 }
@@ -140,7 +141,7 @@ nlohmann::ordered_json json_of(const Check& check, const Result& result) {
                               {"verdict", result.verdict},
                               {"passed", result.failures.empty()},
                               {"failures", result.failures}};
-  // JSON has no number for what is not finite.
+  // JSON has no number for NaN and infinity.
   if (std::isfinite(result.worst)) {
     json["worst"] = result.worst;
   } else {
@@ -152,8 +153,10 @@ nlohmann::ordered_json json_of(const Check& check, const Result& result) {
 int check_all(const Settings& settings) {
   const std::vector<Check> checks = checks_that_match(settings);
   if (checks.empty()) {
-    fmt::print(stderr, "fovea: no op or layer has \"{}\" in its name: `fovea check` lists them\n",
-               settings.filter);
+    fmt::print(
+        stderr,
+        "fovea: no op or layer has \"{}\" in its name: run `fovea check` without --filter for the names\n",
+        settings.filter);
     return 2;
   }
   using Clock = std::chrono::steady_clock;
@@ -185,7 +188,7 @@ int check_all(const Settings& settings) {
   } else {
     fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, {}, {:.1f} s\n",
                static_cast<std::int64_t>(checks.size()) - failed, failed, with_commas(elements),
-               settings.order, name_of_seeds(settings), seconds);
+               settings.order, seeds_text(settings), seconds);
   }
   return failed == 0 ? 0 : 1;
 }
@@ -196,17 +199,18 @@ Command check_command(CLI::App& program) {
   const auto settings = std::make_shared<Settings>();
   CLI::App* parser =
       program.add_subcommand("check", "Check the gradients of every op and layer against finite differences");
-  parser->add_option("--filter", settings->filter, "Only those with this text in their name")
+  parser
+      ->add_option("--filter", settings->filter,
+                   "Check only the ops and layers whose name contains this text")
       ->type_name("TEXT");
-  parser->add_option("--order", settings->order, "2: check second derivatives too")
+  parser->add_option("--order", settings->order, "The highest order of derivatives to check: 1 or 2")
       ->check(CLI::Validator(CLI::Range(1, 2)).description(""));
-  parser->add_option("--seed", settings->seed, "Of inputs and cotangents")
+  parser->add_option("--seed", settings->seed, "The seed of the random inputs and cotangents")
       ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
-  parser->add_option("--seeds", settings->seeds, "Check so many seeds, from --seed on")
+  parser->add_option("--seeds", settings->seeds, "How many seeds to check, starting with --seed")
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   parser->add_flag("--json", settings->json, "Print the results as JSON");
-  parser->add_flag("--verbose", settings->verbose,
-                   "Print every failure, and the worst elements of every layer");
+  parser->add_flag("--verbose", settings->verbose, "Print every failure, and the table of every layer");
   return {parser, [settings] { return check_all(*settings); }};
 }
 

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "cases/case_inputs.h"
+#include "cases/findings.h"
 #include "fovea/autograd/base/memory.h"
 
 namespace fovea {
@@ -12,47 +12,14 @@ using cases::Arrangement;
 using cases::arrangements;
 using cases::contiguous_arrangement;
 using cases::draw;
+using cases::f32_rounding;
+using cases::f64_tolerance;
 using cases::random_cotangent;
+using cases::Zeros;
 
 namespace {
 
-// f64 values and their oracles, and two ways to one gradient, differ by a few roundings of intermediate
-// results.
-constexpr double f64_tolerance = 1e-12;
-constexpr double f32_rounding = 0x1p-24;
-
-enum class Zeros { near, exact };
-
-bool agree(double actual, double expected, double limit, Zeros zeros) {
-  if (std::isnan(expected)) return std::isnan(actual);
-  if (expected == 0 && zeros == Zeros::exact) return actual == 0;
-  return actual == expected || std::abs(actual - expected) <= limit;
-}
-
-// Says where two tensors differ by more than tolerance * max(1, largest |expected|); empty if they don't.
-std::string difference(const Tensor& actual, const Tensor& expected, double tolerance, Zeros zeros) {
-  if (actual.shape() != expected.shape()) {
-    return fmt::format("shape {}, expected {}", to_string(actual.shape()), to_string(expected.shape()));
-  }
-  const std::vector<double> a = actual.to_vector(), e = expected.to_vector();
-  double largest = 1;
-  for (const double value : e) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  std::string text;
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (agree(a[i], e[i], tolerance * largest, zeros)) continue;
-    if (++wrong == 1) {
-      text = fmt::format("element {} of {} is {:.17g}, expected {:.17g}", i, to_string(actual.shape()), a[i],
-                         e[i]);
-    }
-  }
-  if (wrong > 1) text += fmt::format(", and {} more differ", wrong - 1);
-  return text;
-}
-
-// Collects what is wrong with one row.
+// All checks of one row.
 class Checker {
  public:
   Checker(const Case& row, const CaseOptions& options)
@@ -60,55 +27,32 @@ class Checker {
 
   CaseReport run() {
     for (const Arrangement& arrangement : arrangements(row_.inputs.size())) {
-      about(arrangement.name, [&] {
+      findings_.about(arrangement.name, [&] {
         check_arrangement(drawn_, arrangement, arrangement.name != contiguous_arrangement().name);
       });
     }
-    about("sizes", [&] { check_sizes(); });
+    findings_.about("sizes", [&] { check_sizes(); });
     if (row_.differentiable) {
-      if (options_.order == 2) about("third derivatives", [&] { check_third_derivatives(); });
-      about("one input at a time", [&] { check_needs(); });
-      about("under create_graph", [&] { check_create_graph(); });
-      about("an input changed after its use", [&] { check_changed_input(); });
+      if (options_.order == 2) findings_.about("third derivatives", [&] { check_third_derivatives(); });
+      findings_.about("one input at a time", [&] { check_each_input_alone(); });
+      findings_.about("under create_graph", [&] { check_create_graph(); });
+      findings_.about("an input changed after its use", [&] { check_changed_input(); });
     }
-    about("inputs", [&] { check_inputs_stay(); });
-    about("memory", [&] { check_memory(); });
-    about("dtypes", [&] { check_mixed_dtypes(); });
-    if (row_.composed) about("composed twin", [&] { check_twin(); });
-    for (const Example& special : row_.examples) about(special.name, [&] { check_special(special); });
-    for (const ErrorCase& refusal : row_.error_cases) about(refusal.name, [&] { check_refusal(refusal); });
-    return std::move(report_);
+    findings_.about("inputs", [&] { check_inputs_are_not_written(); });
+    findings_.about("memory", [&] { check_memory(); });
+    findings_.about("dtypes", [&] { check_mixed_dtypes(); });
+    if (row_.reference) findings_.about("reference form", [&] { check_reference(); });
+    for (const Example& example : row_.examples)
+      findings_.about(example.name, [&] { check_example(example); });
+    for (const ErrorCase& error : row_.error_cases) findings_.about(error.name, [&] { check_error(error); });
+    return std::move(findings_.report);
   }
 
  private:
-  void fail_with(const std::string& text, const std::string& verdict = "wrong") {
-    if (report_.passed()) report_.verdict = verdict;
-    report_.failures.push_back(fmt::format("{}: {}", subject_, text));
-  }
-
-  void expect_equal(const std::string& what, const Tensor& actual, const Tensor& expected, double tolerance,
-                    Zeros zeros = Zeros::near) {
-    const std::string found = difference(actual, expected, tolerance, zeros);
-    if (!found.empty()) {
-      fail_with(fmt::format("{} {}: {}", name_of(actual.dtype()), what, found),
-                actual.dtype() == f32 ? "f32-drift" : "wrong");
-    }
-  }
-
-  void expect_equal(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
-                    double tolerance) {
+  void expect_equal_gradients(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                              double tolerance) {
     for (std::size_t i = 0; i < actual.size(); ++i) {
-      expect_equal("gradient of " + row_.inputs[i].name, actual[i], expected[i], tolerance);
-    }
-  }
-
-  template <class F>
-  void about(const std::string& subject, const F& f) {
-    subject_ = subject;
-    try {
-      f();
-    } catch (const std::exception& e) {
-      fail_with(std::string("it threw ") + e.what());
+      findings_.expect_equal("gradient of " + row_.inputs[i].name, actual[i], expected[i], tolerance);
     }
   }
 
@@ -118,21 +62,23 @@ class Checker {
     return names;
   }
 
-  double f32_tolerance() const { return row_.f32_roundings * f32_rounding; }
+  double tolerance_of(Dtype dtype) const {
+    return dtype == f64 ? f64_tolerance : row_.f32_roundings * f32_rounding;
+  }
 
-  // Value and derivatives for one arrangement of inputs in memory. Repeated values and short axes are
-  // `degenerate`: an input may lose its influence there (a maximum), and gradients cancel to much less than
-  // their f32 terms.
+  // The value and its derivatives for one arrangement of the inputs in memory. An arrangement is `degenerate`
+  // if it repeats values or has an axis of length 1 or 0: an input may then have no influence, as under a
+  // maximum, and gradients may be the small remainder of large terms, which f32 rounds.
   void check_arrangement(const std::vector<NamedTensor>& drawn, const Arrangement& arrangement,
                          bool degenerate) {
     Arranged wide(drawn, arrangement, f64), narrow(drawn, arrangement, f32);
     std::vector<NamedTensor> copies;
     for (const auto& [name, x] : wide.view()) copies.push_back({name, clone(x)});
     const Tensor expected = row_.oracle(Inputs(copies));
-    expect_equal("value", row_.value(wide.view()), expected, f64_tolerance);
+    findings_.expect_equal("value", row_.value(wide.view()), expected, f64_tolerance);
     const Tensor rounded = row_.value(narrow.view());
-    expect_equal("value", rounded, expected, f32_tolerance());
-    if (rounded.dtype() != f32) fail_with("the value of f32 inputs is not f32");
+    findings_.expect_equal("value", rounded, expected, tolerance_of(f32));
+    if (rounded.dtype() != f32) findings_.fail_with("the value of f32 inputs is not f32");
     if (!row_.differentiable) return;
 
     const GradcheckReport checked = gradcheck(
@@ -142,16 +88,16 @@ class Checker {
         Inputs(wide.leaves),
         {.order = options_.order,
          .seed = options_.seed,
-         .compare_f32 = false,  // below, with the row's own limit
+         .compare_f32 = false,  // compared below, to the limit of this row
          .expect_zero = degenerate ? input_names() : std::vector<std::string>()});
-    report_.elements += checked.elements;
-    report_.worst = std::max(report_.worst, checked.worst());
-    if (!checked.passed()) fail_with("derivatives " + to_string(checked, 10), checked.verdict());
-    expect_equal(narrow.gradients(row_.value), wide.gradients(row_.value),
-                 (degenerate ? 32 : 1) * f32_tolerance());
+    findings_.report.elements += checked.elements;
+    findings_.report.worst = std::max(findings_.report.worst, checked.worst());
+    if (!checked.passed()) findings_.fail_with("derivatives " + to_string(checked, 10), checked.verdict());
+    expect_equal_gradients(narrow.gradients(row_.value), wide.gradients(row_.value),
+                           (degenerate ? 32 : 1) * tolerance_of(f32));
   }
 
-  // Each axis with length 1, and with length 0. Gradients may vanish then.
+  // Each axis with length 1 and with length 0, where gradients may vanish.
   void check_sizes() {
     std::set<std::int64_t> sizes;
     for (const Case::Input& input : row_.inputs) sizes.insert(input.shape.begin(), input.shape.end());
@@ -163,15 +109,15 @@ class Checker {
       if (is_in(row_.fixed_sizes, size)) continue;
       for (const std::int64_t other : {1, 0}) {
         if (other == 0 && is_in(row_.not_empty, size)) continue;
-        about(fmt::format("the axis of size {} made {}", size, other), [&] {
+        findings_.about(fmt::format("the axis of size {} made {}", size, other), [&] {
           check_arrangement(draw(row_, options_.seed, {size, other}), contiguous_arrangement(), true);
         });
       }
     }
   }
 
-  // The gradient, as a function of inputs and cotangent, is differentiated twice: a rule that loses sight of
-  // either in its own gradient is found here.
+  // The gradient is a function of the inputs and of the cotangent. It is differentiated twice, which finds a
+  // rule whose own gradient leaves one of them out.
   void check_third_derivatives() {
     Arranged arranged(drawn_, contiguous_arrangement(), f64);
     std::vector<NamedTensor> inputs = arranged.leaves;
@@ -194,12 +140,12 @@ class Checker {
     const GradcheckReport checked =
         gradcheck(NamedFunction(gradient), Inputs(inputs),
                   {.order = 2, .seed = options_.seed, .compare_f32 = false, .expect_zero = expect_zero});
-    report_.worst = std::max(report_.worst, checked.worst());
-    if (!checked.passed()) fail_with(to_string(checked, 10), checked.verdict());
+    findings_.report.worst = std::max(findings_.report.worst, checked.worst());
+    if (!checked.passed()) findings_.fail_with(to_string(checked, 10), checked.verdict());
   }
 
-  // A rule must give the same to an input whether or not others need a gradient too.
-  void check_needs() {
+  // A rule must give an input the same gradient whether or not other inputs need one.
+  void check_each_input_alone() {
     if (row_.inputs.size() < 2) return;
     const std::vector<Tensor> all = Arranged(drawn_, contiguous_arrangement(), f64).gradients(row_.value);
     for (std::size_t i = 0; i < row_.inputs.size(); ++i) {
@@ -207,19 +153,19 @@ class Checker {
       alone.leaves[i].tensor.set_requires_grad();
       const Tensor y = row_.value(alone.view());
       const Tensor gradient = grad({y}, {alone.leaves[i].tensor}, {.gradients = {random_cotangent(y)}})[0];
-      expect_equal(row_.inputs[i].name, gradient, all[i], f64_tolerance);
+      findings_.expect_equal(row_.inputs[i].name, gradient, all[i], f64_tolerance);
     }
   }
 
   void check_create_graph() {
     for (const Dtype dtype : {f32, f64}) {
-      expect_equal(Arranged(drawn_, contiguous_arrangement(), dtype).gradients(row_.value, true),
-                   Arranged(drawn_, contiguous_arrangement(), dtype).gradients(row_.value),
-                   dtype == f64 ? f64_tolerance : f32_tolerance());
+      expect_equal_gradients(Arranged(drawn_, contiguous_arrangement(), dtype).gradients(row_.value, true),
+                             Arranged(drawn_, contiguous_arrangement(), dtype).gradients(row_.value),
+                             tolerance_of(dtype));
     }
   }
 
-  // Either the rule does not use the changed values, or it says that they changed.
+  // Either the gradient does not depend on the changed input, or the engine reports that it was changed.
   void check_changed_input() {
     for (std::size_t i = 0; i < row_.inputs.size(); ++i) {
       Arranged arranged(drawn_, contiguous_arrangement(), f64);
@@ -231,14 +177,14 @@ class Checker {
       double* data = targets[i].mutable_data<double>();
       for (std::int64_t k = 0; k < targets[i].numel(); ++k) data[k] = 0.75 * data[k] + 0.125;
       try {
-        expect_equal(grad({y}, targets, options), before, 0);
+        expect_equal_gradients(grad({y}, targets, options), before, 0);
       } catch (const GraphError& e) {
         if (std::string(e.what()).find("was changed after it was used") == std::string::npos) throw;
       }
     }
   }
 
-  void check_inputs_stay() {
+  void check_inputs_are_not_written() {
     for (const Arrangement& arrangement : arrangements(row_.inputs.size())) {
       Arranged arranged(drawn_, arrangement, f64);
       std::vector<Tensor> before;
@@ -248,21 +194,21 @@ class Checker {
       row_.value(arranged.view());
       for (std::size_t i = 0; i < before.size(); ++i) {
         const auto& [name, leaf] = arranged.leaves[i];
-        expect_equal(name, leaf, before[i], 0);
+        findings_.expect_equal(name, leaf, before[i], 0);
         if (leaf.version() != 0)
-          fail_with(fmt::format("input {} was written to ({})", name, arrangement.name));
+          findings_.fail_with(fmt::format("input {} was written to ({})", name, arrangement.name));
       }
     }
   }
 
-  // A node that keeps itself alive is never freed.
+  // A node that owns itself would never be freed.
   void check_memory() {
     const auto work = [&] {
       if (!row_.differentiable)
         return (void)row_.value(Arranged(drawn_, contiguous_arrangement(), f32).view());
       Arranged(drawn_, contiguous_arrangement(), f32).gradients(row_.value);
       Arranged(drawn_, contiguous_arrangement(), f32).gradients(row_.value, true);
-      // And a graph that no backward pass has freed.
+      // A graph that no backward pass has freed must be freed as well.
       Arranged unused(drawn_, contiguous_arrangement(), f32);
       unused.targets();
       row_.value(unused.view());
@@ -271,7 +217,9 @@ class Checker {
     const std::int64_t before = memory().live_bytes;
     work();
     const std::int64_t kept = memory().live_bytes - before;
-    if (kept != 0) fail_with(fmt::format("{} bytes are still live when all is gone", kept));
+    if (kept != 0)
+      findings_.fail_with(
+          fmt::format("{} bytes are still live after the value and its graph are gone", kept));
   }
 
   void check_mixed_dtypes() {
@@ -281,11 +229,12 @@ class Checker {
       mixed[i].tensor = to(mixed[i].tensor, f32);
       try {
         row_.value(Inputs(mixed));
-        fail_with(fmt::format("{} is f32 and the others f64, and nothing was thrown", mixed[i].name));
+        findings_.fail_with(
+            fmt::format("{} is f32 and the others are f64, and nothing was thrown", mixed[i].name));
       } catch (const DtypeError& e) {
         const std::string text = e.what();
         if (text.find("f32") == std::string::npos || text.find("f64") == std::string::npos) {
-          fail_with("the error for mixed dtypes does not name both: " + text);
+          findings_.fail_with("the error for mixed dtypes does not name both: " + text);
         }
       }
     }
@@ -293,40 +242,44 @@ class Checker {
 
   static std::int64_t count(const std::optional<Kernel>& kernel) { return kernel ? runs_of(*kernel) : 0; }
 
-  void check_twin() {
+  // The fused kernels must run in the value and its gradient, and in nothing else, and agree with the
+  // reference.
+  void check_reference() {
     for (const Dtype dtype : {f32, f64}) {
-      const double tolerance = dtype == f64 ? f64_tolerance : f32_tolerance();
+      const double tolerance = tolerance_of(dtype);
       const std::int64_t forward = count(row_.kernel), backward = count(row_.backward_kernel);
-      Arranged twin(drawn_, contiguous_arrangement(), dtype);
-      const Tensor expected = row_.composed(twin.view());
-      const std::vector<Tensor> expected_gradients = twin.gradients(row_.composed);
+      Arranged reference(drawn_, contiguous_arrangement(), dtype);
+      const Tensor expected = row_.reference(reference.view());
+      const std::vector<Tensor> expected_gradients = reference.gradients(row_.reference);
       if (count(row_.kernel) != forward || count(row_.backward_kernel) != backward) {
-        fail_with("the fused kernel ran inside its own oracle");
+        findings_.fail_with("the fused kernel ran in the reference form");
       }
       Arranged fused(drawn_, contiguous_arrangement(), dtype);
       const Tensor value = row_.value(fused.view());
       const std::vector<Tensor> gradients = fused.gradients(row_.value);
-      if (row_.kernel && count(row_.kernel) == forward) fail_with("the fused kernel did not run");
+      if (row_.kernel && count(row_.kernel) == forward) findings_.fail_with("the fused kernel did not run");
       const std::int64_t after = count(row_.backward_kernel);
-      if (row_.backward_kernel && after == backward) fail_with("the fused gradient did not run");
+      if (row_.backward_kernel && after == backward)
+        findings_.fail_with("the fused kernel of the gradient did not run");
       fused.gradients(row_.value, true);
       if (count(row_.backward_kernel) != after)
-        fail_with("the fused gradient ran where it is to be differentiated");
-      expect_equal("value", value, expected, tolerance);
-      expect_equal(gradients, expected_gradients, tolerance);
+        findings_.fail_with(
+            "the fused kernel of the gradient ran under create_graph, where no rule can differentiate it");
+      findings_.expect_equal("value", value, expected, tolerance);
+      expect_equal_gradients(gradients, expected_gradients, tolerance);
     }
   }
 
-  void check_special(const Example& special) {
+  void check_example(const Example& example) {
     for (const Dtype dtype : {f64, f32}) {
-      const double tolerance = dtype == f64 ? f64_tolerance : f32_tolerance();
-      Arranged arranged(special.inputs, contiguous_arrangement(), dtype);
+      const double tolerance = tolerance_of(dtype);
+      Arranged arranged(example.inputs, contiguous_arrangement(), dtype);
       std::vector<Tensor> targets = arranged.targets();
-      const Tensor y = (special.of ? special.of : row_.value)(arranged.view());
-      expect_equal("value", y, from_values(special.value, y.shape(), f64), tolerance, Zeros::exact);
+      const Tensor y = (example.of ? example.of : row_.value)(arranged.view());
+      findings_.expect_equal("value", y, from_values(example.value, y.shape(), f64), tolerance, Zeros::exact);
       if (!row_.differentiable) continue;
-      const Tensor cotangent = special.cotangent.empty() ? ones(y.shape(), dtype)
-                                                         : from_values(special.cotangent, y.shape(), dtype);
+      const Tensor cotangent = example.cotangent.empty() ? ones(y.shape(), dtype)
+                                                         : from_values(example.cotangent, y.shape(), dtype);
       for (const bool create_graph : {false, true}) {
         const std::vector<Tensor> gradients = grad({y}, targets,
                                                    {.gradients = {cotangent},
@@ -334,33 +287,33 @@ class Checker {
                                                     .create_graph = create_graph,
                                                     .allow_unused = true});
         for (std::size_t i = 0; i < gradients.size(); ++i) {
-          check_special_gradient(special, arranged.leaves[i].name, gradients[i], tolerance);
+          check_example_gradient(example, arranged.leaves[i].name, gradients[i], tolerance);
         }
       }
     }
   }
 
-  void check_special_gradient(const Example& special, const std::string& input, const Tensor& gradient,
+  void check_example_gradient(const Example& example, const std::string& input, const Tensor& gradient,
                               double tolerance) {
-    for (const auto& [name, expected] : special.gradients) {
+    for (const auto& [name, expected] : example.gradients) {
       if (name != input) continue;
-      return expect_equal("gradient of " + name, gradient, from_values(expected, gradient.shape(), f64),
-                          tolerance, Zeros::exact);
+      return findings_.expect_equal("gradient of " + name, gradient,
+                                    from_values(expected, gradient.shape(), f64), tolerance, Zeros::exact);
     }
     if (!all(is_finite(gradient)))
-      fail_with("the gradient of " + input + " is not finite: " + to_string(gradient));
+      findings_.fail_with("the gradient of " + input + " is not finite: " + to_string(gradient));
   }
 
-  void check_refusal(const ErrorCase& refusal) {
+  void check_error(const ErrorCase& error) {
     try {
-      refusal.call(Inputs(drawn_));
-      fail_with("nothing was thrown");
+      error.call(Inputs(drawn_));
+      findings_.fail_with("nothing was thrown");
     } catch (const Error& e) {
       const std::string text = e.what();
-      if (!refusal.is_expected(e)) fail_with("the wrong kind of error: " + text);
-      if (text.empty() || text[0] != '[' || text.find(refusal.text) == std::string::npos) {
-        fail_with(fmt::format("the error should start with a name in brackets and contain '{}': {}",
-                              refusal.text, text));
+      if (!error.is_expected(e)) findings_.fail_with("it threw the wrong kind of error: " + text);
+      if (text.empty() || text[0] != '[' || text.find(error.text) == std::string::npos) {
+        findings_.fail_with(fmt::format("the error should start with a name in brackets and contain '{}': {}",
+                                        error.text, text));
       }
     }
   }
@@ -368,8 +321,7 @@ class Checker {
   const Case& row_;
   CaseOptions options_;
   std::vector<NamedTensor> drawn_;
-  std::string subject_;
-  CaseReport report_;
+  cases::Findings findings_;
 };
 
 }  // namespace

@@ -1,0 +1,35 @@
+#include "cases/layer_cases.h"
+#include "cases/layers/in_training.h"
+#include "cases/layers/larger_weights.h"
+#include "fovea/autograd/ops.h"
+#include "fovea/layers/gpt.h"
+
+namespace fovea {
+
+void add_gpt_cases(LayerCases& cases) {
+  Rng& rng = cases.rng;
+  const Indices ids{{2, 0, 4}};
+  const auto model = [&](const GptConfig& config) { return with_larger_weights(Gpt(config, rng), rng); };
+  GptConfig config{.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 2, .d_hidden = 3};
+  cases.add("Gpt", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
+  cases.add("Gpt, in training", InTraining<Gpt>{model(config)}, ids,
+            {"layer.blocks.0.attention.bk", "layer.blocks.1.attention.bk"});
+  config.checkpoint_blocks = true;
+  cases.add("Gpt, checkpointed", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
+  cases.add("Gpt, as Llama",
+            model({.vocabulary = 5,
+                   .d_model = 4,
+                   .heads = 2,
+                   .layers = 1,
+                   .positions = Positions::rotary,
+                   .norm = NormKind::rms,
+                   .bias = false,
+                   .tied_output = false,
+                   .key_value_heads = 1,
+                   .d_hidden = 3,
+                   .swiglu = true,
+                   .qk_norm = true}),
+            ids);
+}
+
+}  // namespace fovea
