@@ -1,5 +1,5 @@
 // Any bytes are a file of tensors or a FileError: no crash, no hang, no memory beyond the file's size. Run by
-//   build/fuzz/tests/fuzz/safetensors_fuzz build/fuzz/corpus tests/fuzz/corpus/safetensors
+//   build/sanitize/tests/fuzz/safetensors_fuzz build/sanitize/corpus tests/fuzz/corpus/safetensors
 
 #include <cstdlib>
 
