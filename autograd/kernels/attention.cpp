@@ -36,7 +36,7 @@ class RunningSoftmax {
     for (std::int64_t i = 0; i < tile_.rows(); ++i) {
       take_row(i, max_[static_cast<std::size_t>(i)], sum_[static_cast<std::size_t>(i)]);
     }
-    add_product(view_of(tile_.scores()), view_of(tile_.values()), output_.data(), output_.cols());
+    gemm_kernel_add(view_of(tile_.scores()), view_of(tile_.values()), output_.data(), output_.cols());
   }
 
   void finish(T* output, SoftmaxRow<T>* rows) {

@@ -43,7 +43,7 @@ class TileGradient {
   /// With w = exp(s - shift) scale and dw = dropout(dy v^T): ds = w (dw - D), and dropout(w) instead of the
   /// scores.
   void take_tile() {
-    product(view_of(doutput()), view_of(tile_.values().transpose()), dscores_.data(), dscores_.cols());
+    gemm_kernel(view_of(doutput()), view_of(tile_.values().transpose()), dscores_.data(), dscores_.cols());
     for (std::int64_t i = 0; i < tile_.rows(); ++i) {
       if (in_.dropout) {
         tile_.for_each_dropped(i, [&](std::int64_t c, const Block<T>& factor) { take_block(i, c, factor); });
@@ -124,17 +124,17 @@ class Piece {
     const AttentionSizes& n = in_.sizes;
     const std::int64_t keys = tile_.count();
     if (sums.dv) {
-      add_product(view_of(tile_.scores().leftCols(keys).transpose()), view_of(gradient_.doutput()),
+      gemm_kernel_add(view_of(tile_.scores().leftCols(keys).transpose()), view_of(gradient_.doutput()),
                   sums.dv + tile_.tile() * n.value_size, n.value_size);
     }
     if (sums.drelative) add_along_diagonals(sums.drelative);
     if (in_.softcap > 0) unbend();
     if (sums.dk) {
-      add_product(view_of(gradient_.dscores().leftCols(keys).transpose()), view_of(tile_.queries()),
+      gemm_kernel_add(view_of(gradient_.dscores().leftCols(keys).transpose()), view_of(tile_.queries()),
                   sums.dk + tile_.tile() * n.head_size, n.head_size);
     }
     if (out_.dq) {
-      add_product(view_of(gradient_.dscores()), view_of(tile_.keys()), dqueries_.data(), dqueries_.cols());
+      gemm_kernel_add(view_of(gradient_.dscores()), view_of(tile_.keys()), dqueries_.data(), dqueries_.cols());
     }
   }
 

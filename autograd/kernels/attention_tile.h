@@ -23,7 +23,7 @@ static_assert(tile_keys % DropoutMask::group_size == 0);
 template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A matrix of Eigen's, or a part of one, also transposed, as `product` takes it.
+/// A matrix of Eigen's, or a part of one, also transposed, as `gemm_kernel` takes it.
 template <class M>
 MatrixView<const typename M::Scalar> view_of(const M& m) {
   const std::int64_t row_step = M::IsRowMajor ? m.outerStride() : m.innerStride();
@@ -182,7 +182,7 @@ class AttentionTile {
   }
 
   void compute_scores() {
-    product(view_of(queries()), view_of(keys().transpose()), scores_.data(), scores_.cols());
+    gemm_kernel(view_of(queries()), view_of(keys().transpose()), scores_.data(), scores_.cols());
     for (std::int64_t i = 0; i < rows_; ++i) largest_[static_cast<std::size_t>(i)] = finish_row(i);
   }
 
