@@ -1,6 +1,6 @@
-// A training step of the Gpt that `fovea train --text FILE` trains, with nanoGPT's settings for a CPU: 12
-// rows of 64 characters, 4 layers, 4 heads, C = 128, V = 65, AdamW, gradients clipped at 1, on one thread and
-// on two. peers/gpt.py does the same work in PyTorch.
+// The time of a training step of the Gpt that `fovea train --text FILE` trains, on one thread and on two. The
+// settings are nanoGPT's for a CPU: B = 12, T = 64, 4 layers, H = 4, C = 128, V = 65, AdamW, and gradients
+// clipped at 1. peers/gpt.py does the same work in PyTorch.
 
 #include <benchmark/benchmark.h>
 

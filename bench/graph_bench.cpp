@@ -1,4 +1,5 @@
-// What the engine itself costs: one recorded op, forward and backward, beside malloc + free in the same run.
+// The time that the graph itself takes for one op, forward and backward, beside that of malloc and free in
+// the same run.
 
 #include <benchmark/benchmark.h>
 
@@ -15,7 +16,7 @@ benchmark::Counter per_item(int64_t items) {
                             benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-// A warm chain of one-element adds: nothing but the graph.
+// A chain of additions of single elements, whose own cost is next to nothing.
 void recorded_add(benchmark::State& state) {
   fovea::Tensor x = fovea::scalar(1);
   x.set_requires_grad();

@@ -1,5 +1,6 @@
-// A training step of the model that `./run train` trains: 64 sentences of 16 tokens, one head, C = D = 32, V
-// = 70, AdamW. peers/one_head.py does the same work in PyTorch.
+// The time of a training step, and of a forward pass, of the model that `./run train` trains: B = 64
+// sentences of T = 16 tokens, one head, C = D = 32, V = 70, AdamW. peers/one_head.py does the same step in
+// PyTorch.
 
 #include <benchmark/benchmark.h>
 

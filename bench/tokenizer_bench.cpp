@@ -1,7 +1,7 @@
-// What learning 512 byte-pair merges and encoding cost. peers/tokenizers_bpe.py does the same by the PyPI
-// package `tokenizers`.
+// The time of learning 512 byte-pair merges from a text, and of encoding it. peers/tokenizers_bpe.py does the
+// same with the PyPI package `tokenizers`.
 //
-//   ./run bench tokenizer_bench [options] [text file]      without a file, a text of 1 MB is made
+//   ./run bench tokenizer_bench [options] [text file]      without a file, a text of 1 MB is generated
 
 #include <benchmark/benchmark.h>
 
@@ -13,19 +13,20 @@ using namespace fovea;
 
 std::string text;
 
-// Words of 1 to 8 letters, the shorter the more frequent, by a generator that takes a line in any language.
-std::string made_text(std::size_t size) {
-  std::string made;
+// Words of 1 to 8 letters, short ones more often, from a random generator that is one line in any language:
+// so peers/tokenizers_bpe.py makes the same text.
+std::string generated_text(std::size_t size) {
+  std::string generated;
   std::uint32_t state = 1;
-  while (made.size() < size) {
+  while (generated.size() < size) {
     for (int letters = 1;; ++letters) {
       state = state * 1664525U + 1013904223U;
-      made += static_cast<char>('a' + (state >> 24) % 16);
+      generated += static_cast<char>('a' + (state >> 24) % 16);
       if (letters == 8 || (state >> 16) % 4 == 0) break;
     }
-    made += ' ';
+    generated += ' ';
   }
-  return made;
+  return generated;
 }
 
 void per_byte(benchmark::State& state) {
@@ -52,6 +53,6 @@ BENCHMARK(encode)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  text = argc > 1 ? read_text(argv[1]) : made_text(1'000'000);
+  text = argc > 1 ? read_text(argv[1]) : generated_text(1'000'000);
   benchmark::RunSpecifiedBenchmarks();
 }

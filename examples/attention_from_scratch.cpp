@@ -1,4 +1,4 @@
-// The essay's self_attention, line by line, with every step an op: so Wq, Wk, Wv and Wo can be learned.
+// One head of self-attention, line by line, with every step an op: so Wq, Wk, Wv and Wo can be learned.
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 #include "fovea/layers/multi_head_attention.h"
 
-#include "fovea/layers/tap.h"
 #include "layers/init.h"
+#include "layers/tapped_attention.h"
 
 namespace fovea {
 namespace {
@@ -125,18 +125,9 @@ Tensor MultiHeadAttention::joined(const Tensor& q, const Tensor& k, const Tensor
                            .sinks = sinks};
   if (alibi) options.relative_bias = (*alibi)(q.size(2), k.size(2), q.dtype());
   if (relative_bias) options.relative_bias = (*relative_bias)(q.size(2), k.size(2));
-  const Tensor of_heads = tap(this, "heads", attended(q, k, v, options));
+  const Tensor of_heads = tap(this, "heads", tapped_attention(this, q, k, v, options).output);
   const Shape side_by_side{q.size(0), q.size(2), heads * head_size};
   return linear(reshape(transpose(of_heads, 1, 2), side_by_side), Wo, bo);
-}
-
-Tensor MultiHeadAttention::attended(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const AttentionOptions& options) const {
-  // The fused kernel has no scores or weights to show.
-  if (!watched(this, "scores") && !watched(this, "weights")) return attention(q, k, v, options);
-  const Tensor scores = tap(this, "scores", attention_scores(q, k, options));
-  const Tensor weights = tap(this, "weights", attention_softmax(scores, sinks));
-  return attention_output(weights, v, options);
 }
 
 }  // namespace fovea

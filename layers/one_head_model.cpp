@@ -11,15 +11,16 @@ OneHeadModel::OneHeadModel(std::int64_t vocabulary, std::int64_t d_model, Rng& r
       positions(d_model),
       attention(d_model, d_model, rng),
       output(d_model, vocabulary, rng) {
-  // Words start quieter than the positions beside them, and projections keep the variance of their input: so
-  // the head finds the subject whatever the seed.
+  // Embeddings start smaller than the positions that are added to them, and projections keep the variance of
+  // their input: so the head learns where to look with every seed.
   const auto scale = [](Tensor& weight, double factor) { weight = parameter(weight.detach() * factor); };
   scale(embedding.table, 0.4);
   for (Tensor* W : {&attention.Wq, &attention.Wk, &attention.Wv, &attention.Wo}) scale(*W, std::sqrt(3.0));
 }
 
 Tensor OneHeadModel::operator()(const Indices& ids, const Mask& mask) const {
-  return with_weights(ids, mask).logits;
+  const Tensor x = positions(embedding(ids));
+  return output(x + attention(x, mask));
 }
 
 OneHeadModel::Prediction OneHeadModel::with_weights(const Indices& ids, const Mask& mask) const {

@@ -1,7 +1,8 @@
 #include "fovea/layers/self_attention.h"
 
-#include "fovea/layers/tap.h"
+#include "autograd/ops/self_attention.h"
 #include "layers/init.h"
+#include "layers/tapped_attention.h"
 
 namespace fovea {
 
@@ -14,26 +15,18 @@ SelfAttention::SelfAttention(std::int64_t d_model, std::int64_t d_k, Rng& rng) {
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const Mask& mask) const {
-  return with_weights(x, mask).output;
+  return attended(x, mask, false).output;
 }
 
 Attention SelfAttention::with_weights(const Tensor& x, const Mask& mask) const {
-  if (x.rank() != 2 && x.rank() != 3) {
-    fail<ShapeError>("[SelfAttention] expects x (B, T, C) or (T, C), and got {}", to_string(x.shape()));
-  }
-  const std::int64_t batch = x.rank() == 3 ? x.size(0) : 1, time = x.size(-2);
-  const auto one_head = [&](const Tensor& W) { return reshape(linear(x, W), {batch, 1, time, W.size(1)}); };
-  const AttentionOptions options{.mask = mask};
-  const Tensor scores = tap(this, "scores", attention_scores(one_head(Wq), one_head(Wk), options));
-  const Tensor weights = tap(this, "weights", attention_softmax(scores));
-  const Tensor values = attention_output(weights, one_head(Wv), options);
+  return attended(x, mask, true);
+}
 
-  const auto as_x = [&](const Tensor& of_head) {
-    Shape shape = x.shape();
-    shape.back() = of_head.size(-1);
-    return reshape(of_head, shape);
-  };
-  return {linear(as_x(values), Wo), as_x(weights)};
+Attention SelfAttention::attended(const Tensor& x, const Mask& mask, bool with_weights) const {
+  return detail::self_attention("SelfAttention", x, Wq, Wk, Wv, Wo,
+                                [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+                                  return tapped_attention(this, q, k, v, {.mask = mask}, with_weights);
+                                });
 }
 
 }  // namespace fovea

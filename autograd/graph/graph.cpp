@@ -34,8 +34,9 @@ Ref<TensorImpl> without_slot(const TensorImpl& x) {
 }
 
 SavedTensor save(const Tensor& x, std::span<TensorImpl* const> outputs) {
-  const TensorImpl& impl = impl_of(x);
   SavedTensor saved;
+  if (!x.defined()) return saved;
+  const TensorImpl& impl = impl_of(x);
   saved.version = impl.buffer->version.load(std::memory_order_relaxed);
   saved.is_output = std::ranges::find(outputs, &impl) != outputs.end();
   const bool shareable = impl.node && !impl.slot && !saved.is_output;
@@ -118,13 +119,15 @@ void check_recorded_later(const char* op, const std::vector<Tensor>& inputs, con
 
 bool needs_recording(TensorRefs inputs) {
   if (!recording_on) return false;
-  return std::ranges::any_of(inputs, [](const Tensor& x) { return static_cast<bool>(impl_of(x).node); });
+  return std::ranges::any_of(inputs, [](const Tensor& x) { return x.defined() && x.requires_grad(); });
 }
 
 void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved, Order order,
                  Rule rule) {
   if (recorded_later) {
-    for (const Tensor& input : inputs) check_recorded_later(name, *recorded_later, input);
+    for (const Tensor& input : inputs) {
+      if (input.defined()) check_recorded_later(name, *recorded_later, input);
+    }
     return;
   }
   Ref<Node> node(new Node);
@@ -132,7 +135,9 @@ void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, 
   node->order = order;
   node->sequence = next_sequence();
   node->rule = std::move(rule);
-  for (const Tensor& input : inputs) node->edges.push_back({input.impl()->node, input.impl()->output});
+  for (const Tensor& input : inputs) {
+    node->edges.push_back(input.defined() ? Edge{input.impl()->node, input.impl()->output} : Edge{});
+  }
 
   SmallVector<TensorImpl*, 2> outputs;
   for (const Tensor& value : values) outputs.push_back(&impl_of(value));
@@ -158,6 +163,7 @@ void check_finite(const char* name, std::span<const Tensor> values, TensorRefs i
     if (found.empty()) continue;
     bool infinite_input = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].get().defined()) continue;
       const std::string nan_input = find_nonfinite(inputs[i], true);
       if (!nan_input.empty()) {
         fail<NonFiniteError>("[{}] its input {}, shape {}, is not finite: {}", name, i,
@@ -177,6 +183,7 @@ using detail::Node;
 
 Tensor Saved::operator[](std::size_t i) const {
   const detail::SavedTensor& saved = node_->saved[i];
+  if (!saved.value) return {};
   const std::uint64_t now = saved.value->buffer->version.load(std::memory_order_relaxed);
   if (now != saved.version) {
     fail<GraphError>(

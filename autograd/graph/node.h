@@ -19,7 +19,7 @@ struct Edge {
 /// A value an op keeps for its rule. Values in the graph keep their node, but never a leaf's gradient, and an
 /// op's own output keeps no node (it would own itself): it is rejoined when the rule asks for it.
 struct SavedTensor {
-  Ref<TensorImpl> value;
+  Ref<TensorImpl> value;  // none: an undefined Tensor was saved
   std::uint64_t version = 0;
   bool is_output = false;
 };

@@ -1,109 +1,113 @@
 #include "autograd/kernels/attention.h"
 
-#include "autograd/kernels/attention_tile.h"
+#include <cmath>
+#include <limits>
+
+#include "autograd/kernels/attention_block.h"
+#include "autograd/kernels/gemm_kernel.h"
 
 namespace fovea::kernels {
-
-KeyRange AttentionMask::range(const AttentionSizes& sizes, std::int64_t batch, std::int64_t query) const {
-  const std::int64_t own = query + sizes.keys - sizes.queries;
-  KeyRange keys{0, sizes.keys};
-  if (causal) keys.end = std::min(keys.end, own + 1);
-  if (window) {
-    const std::int64_t n = std::min(*window, sizes.queries + sizes.keys);
-    keys = {std::max(keys.begin, own - n + 1), std::min(keys.end, own + n)};
-  }
-  if (lengths) keys.end = std::min(keys.end, lengths[batch]);
-  return keys;
-}
-
 namespace {
 
-// The softmax of a block's rows so far, and their outputs before the division by the sums.
+// The attention of one block of queries. For each query, over the keys j met so far,
+//   m = max_j s_j,   l = sum_j exp(s_j - m),   y = sum_j exp(s_j - m) v_j.
+// After the last block of keys, y / l is the query's output.
 template <class T>
-class RunningSoftmax {
+class OnlineSoftmax {
  public:
-  RunningSoftmax(const AttentionInputs<T>& in, AttentionTile<T>& tile)
-      : in_(in), tile_(tile), output_(block_rows, in.sizes.value_size) {}
+  OnlineSoftmax(const AttentionInputs<T>& in, ScoreBlock<T>& block)
+      : in_(in), block_(block), y_(block.S.rows(), in.sizes.value_size) {}
 
-  void start(std::int64_t head) {
-    output_.setZero();
-    // A sink is a key that was met before all others, with a value of 0.
-    max_.fill(in_.sinks ? in_.sinks[head] : -std::numeric_limits<T>::infinity());
-    sum_.fill(in_.sinks ? 1 : 0);
-  }
-
-  void take_tile() {
-    for (std::int64_t i = 0; i < tile_.rows(); ++i) {
-      take_row(i, max_[static_cast<std::size_t>(i)], sum_[static_cast<std::size_t>(i)]);
+  // FlashAttention's inner loop (Dao et al. 2022, algorithm 1; Dao 2023).
+  void run(T* output, SoftmaxRow<T>* rows) {
+    start();
+    for (std::int64_t key = block_.key_begin; key < block_.key_end; key += key_block) {
+      if (!block_.load_keys(key)) continue;
+      block_.compute_scores();
+      for (std::int64_t i = 0; i < block_.rows; ++i) {
+        raise_max(i, block_.row_max[at(i)]);
+        l_[at(i)] += exponentiate(i);
+        if (in_.dropout) drop(i);
+      }
+      gemm_kernel_add(upper_left(block_.S, block_.rows, block_.width), upper_rows(block_.V, block_.width),
+                      y_.data(), y_.cols());
     }
-    add_product(view_of(tile_.scores()), view_of(tile_.values()), output_.data(), output_.cols());
-  }
-
-  void finish(T* output, SoftmaxRow<T>* rows) {
-    for (std::int64_t i = 0; i < tile_.rows(); ++i) {
-      const double sum = sum_[static_cast<std::size_t>(i)];
-      const T scale = sum == 0 ? T(0) : static_cast<T>(1 / sum);
-      const std::int64_t number = tile_.row_number(i);
-      rows[number] = {shift_of(max_[static_cast<std::size_t>(i)]), scale};
-      for (std::int64_t d = 0; d < output_.cols(); ++d)
-        output[number * output_.cols() + d] = output_(i, d) * scale;
-    }
+    finish(output, rows);
   }
 
  private:
-  // An infinity is not subtracted: a row of -inf then adds up to 0, and +inf or NaN reach the sum.
-  static T shift_of(T max) { return std::isfinite(max) ? max : T(0); }
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  void take_row(std::int64_t i, T& max, double& sum) {
-    const T before = max;
-    max = std::max(max, tile_.largest(i));
-    if (max != before) {
-      const T fade = std::exp(before - max);
-      sum *= static_cast<double>(fade);
-      output_.row(i) *= fade;
-    }
-    sum += exponentiate(tile_.scores(i), shift_of(max));
-    if (in_.dropout) {
-      tile_.for_each_dropped(i, [&, s = tile_.scores(i)](std::int64_t c, const Block<T>& factor) {
-        store_part<T>(load_part(s + c, Whole()) * factor, s + c, Whole());
-      });
-    }
+  // A sink is a key that was met before all others, whose value is 0.
+  void start() {
+    y_.setZero();
+    m_.fill(in_.sinks ? in_.sinks[block_.head] : -std::numeric_limits<T>::infinity());
+    l_.fill(in_.sinks ? 1 : 0);
   }
 
-  // Scores become terms of the softmax; their sum.
-  double exponentiate(T* scores, T shift) const {
+  // Where m grows, the sums so far were taken with a smaller one: they are multiplied by exp(before - m).
+  void raise_max(std::int64_t i, T row_max) {
+    const T before = m_[at(i)], m = std::max(before, row_max);
+    if (m == before) return;
+    const T factor = std::exp(before - m);
+    m_[at(i)] = m;
+    l_[at(i)] *= static_cast<double>(factor);
+    y_.row(i) *= factor;
+  }
+
+  // What is subtracted from the scores before exp. An infinite m is not: so a row of -inf adds up to 0, and
+  // +inf and NaN reach the sum.
+  T shift(std::int64_t i) const { return std::isfinite(m_[at(i)]) ? m_[at(i)] : T(0); }
+
+  // Replaces the scores of row i by exp(s - shift), and returns their sum.
+  double exponentiate(std::int64_t i) {
+    const T shift_of_row = shift(i);
     Block<T> total = Block<T>::Zero();
-    for (std::int64_t c = 0; c < tile_.width(); c += block_size) {
-      const Block<T> shifted = load_part(scores + c, Whole()) - shift;
+    for (std::int64_t c = 0; c < block_.width; c += block_size) {
+      T* s = row_of(block_.S, i) + c;
+      const Block<T> shifted = load_part(s, Whole()) - shift_of_row;
       const Block<T> terms = kernels::exp(shifted);
       total += terms;
-      store_part(terms, scores + c, Whole());
+      store_part(terms, s, Whole());
     }
     return cast<double>(total).sum();
   }
 
+  void drop(std::int64_t i) {
+    block_.for_each_dropout(i, [&](std::int64_t c, const Block<T>& factor) {
+      T* s = row_of(block_.S, i) + c;
+      store_part<T>(load_part(s, Whole()) * factor, s, Whole());
+    });
+  }
+
+  void finish(T* output, SoftmaxRow<T>* rows) const {
+    for (std::int64_t i = 0; i < block_.rows; ++i) {
+      const T scale = l_[at(i)] == 0 ? T(0) : static_cast<T>(1 / l_[at(i)]);
+      const std::int64_t number = block_.row_number(i);
+      rows[number] = {shift(i), scale};
+      for (std::int64_t d = 0; d < y_.cols(); ++d) output[number * y_.cols() + d] = y_(i, d) * scale;
+    }
+  }
+
   const AttentionInputs<T>& in_;
-  AttentionTile<T>& tile_;
-  RowMajor<T> output_;
-  std::array<T, block_rows> max_;
-  std::array<double, block_rows> sum_;
+  ScoreBlock<T>& block_;
+  std::array<T, query_block> m_;
+  std::array<double, query_block> l_;
+  BlockMatrix<T> y_;  // (query_block, Dv)
 };
 
 }  // namespace
 
 template <class T>
 void attention(const AttentionInputs<T>& in, T* output, SoftmaxRow<T>* rows) {
-  const std::int64_t blocks = blocks_of(in.sizes);
-  parallel_for(in.sizes.batch * in.sizes.heads * blocks, pieces_at_a_time(in.sizes, 1),
+  const std::int64_t heads = in.sizes.heads, blocks = query_blocks(in.sizes);
+  parallel_for(in.sizes.batch * heads * blocks, attention_chunk(in.sizes, 1),
                [&](std::int64_t begin, std::int64_t end) {
-                 AttentionTile<T> tile(in);
-                 RunningSoftmax<T> softmax(in, tile);
-                 for (std::int64_t piece = begin; piece < end; ++piece) {
-                   const std::int64_t head = piece / blocks % in.sizes.heads;
-                   tile.go_to(piece / blocks / in.sizes.heads, head, piece % blocks);
-                   softmax.start(head);
-                   tile.for_each_tile([&] { softmax.take_tile(); });
-                   softmax.finish(output, rows);
+                 ScoreBlock<T> block(in);
+                 OnlineSoftmax<T> softmax(in, block);
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   block.load_queries(i / blocks / heads, i / blocks % heads, i % blocks * query_block);
+                   softmax.run(output, rows);
                  }
                });
 }

@@ -8,20 +8,23 @@
 
 namespace fovea::kernels {
 
-/// Which elements dropout keeps: a function of (key, row, position in the row) and nothing else, so that it
-/// is never stored, and the same wherever and by whichever thread it is asked for.
+/// Which elements dropout keeps: y = x factor, where factor is 0 with probability p and else 1 / (1 - p).
 ///
-/// 16 Philox counters, one a lane, give 4 words each: word w of lane l decides on element 16 w + l of a group
-/// of 64. Every row begins a group of its own.
+/// The mask is a function of the key, the row and the position in the row. So it is never stored, and is the
+/// same in the forward and the backward pass, and on every thread.
+///
+/// The elements of a row are taken in groups of 64; each row begins a new group. For a group, 16 counters of
+/// the random generator Philox (Salmon et al. 2011), one in each lane, give 4 words each: word w of lane l
+/// decides on element 16 w + l.
 class DropoutMask {
  public:
   static constexpr std::int64_t group_size = 4 * block_size;
 
-  /// What one group's elements are multiplied by: 1 / (1 - p), or 0 where they are dropped.
+  /// The factors of the elements of one group.
   template <class T>
   using Factors = std::array<Block<T>, 4>;
 
-  /// p in [0, 1]. The chance is p rounded to a multiple of 2^-32.
+  /// p must be in [0, 1]; it is rounded to a multiple of 2^-32.
   DropoutMask(std::uint64_t key, double p, std::int64_t row_length)
       : key_(key),
         threshold_(static_cast<std::uint64_t>(std::ldexp(p, 32))),
@@ -44,7 +47,8 @@ class DropoutMask {
   using Word = Eigen::Array<std::uint32_t, block_size, 1>;
   using Words = std::array<Word, 4>;
 
-  // philox(key, counter + i) in lane i. Counters begin at a multiple of 16, so the upper word is common.
+  // Computes philox(key, counter + i) in lane i. `counter` is a multiple of 16, so all lanes have the same
+  // upper word.
   Words philox_lanes(std::uint64_t counter) const {
     Words c;
     for_each_lane(
@@ -69,7 +73,7 @@ class DropoutMask {
   }
 
   std::uint64_t key_;
-  std::uint64_t threshold_;  // words below it drop
+  std::uint64_t threshold_;  // an element is dropped if its word is below this
   double factor_;
   std::int64_t groups_per_row_;
 };

@@ -10,8 +10,9 @@
 
 namespace fovea::kernels {
 
-/// The unit of elementwise work: whole packets, so that every element goes through the same instructions
-/// wherever it lies in memory or in a row. Ends of rows are padded to a block.
+/// The unit of elementwise work: a fixed number of elements, computed in vector registers. The end of a row
+/// is padded to a whole block, so that every element goes through the same instructions and its result does
+/// not depend on its place.
 inline constexpr int block_size = 16;
 template <class T>
 using Block = Eigen::Array<T, block_size, 1>;
@@ -21,7 +22,7 @@ using BlockMap = Eigen::Map<Block<T>, Eigen::Unaligned>;
 template <class T>
 using ConstBlockMap = Eigen::Map<const Block<T>, Eigen::Unaligned>;
 
-/// `count` elements, `step` apart; the rest of the block repeats the last one.
+/// Loads `count` elements that are `step` apart. The rest of the block repeats the last of them.
 template <class T>
 Block<T> load(const T* data, std::int64_t step, std::int64_t count) {
   Block<T> block;
@@ -44,7 +45,8 @@ void store(const Block<T>& block, T* data, std::int64_t step, std::int64_t count
   }
 }
 
-/// out = f(in...), block by block; f takes and returns Blocks. Array 0 of the loops is `out`.
+/// out = f(in...) for every element. f takes and returns blocks; array 0 of the loops is `out`, and the
+/// others are `in...`.
 template <class Out, class F, class... In>
 void map(const Loops<1 + sizeof...(In)>& loops, Out* out, const F& f, const In*... in) {
   parallel_for(loops.size(), elements_per_chunk, [&](std::int64_t begin, std::int64_t end) {

@@ -32,7 +32,7 @@ struct ExpNumbers<double> {
   static constexpr int degree = 13;
 };
 
-// 1 / 2!, ..., 1 / n!
+// The coefficients 1 / 2!, ..., 1 / n! of the Taylor series.
 template <class T, int n>
 constexpr auto inverse_factorials() {
   std::array<T, n - 1> result{};
@@ -41,7 +41,8 @@ constexpr auto inverse_factorials() {
   return result;
 }
 
-// series[0] + series[1] r + ..., unrolled: as a loop it would stand in the way of vector code.
+// series[0] + series[1] r + ... by Horner's rule. It is a recursion of templates, since compilers would not
+// vectorise the code around a loop.
 template <std::size_t i, class T, std::size_t n>
 constexpr T polynomial(T r, const std::array<T, n>& series) {
   if constexpr (i + 1 == n) {
@@ -53,9 +54,11 @@ constexpr T polynomial(T r, const std::array<T, n>& series) {
 
 }  // namespace detail
 
-/// exp of every element, right to about 1 ulp everywhere: 0 for -inf, infinite and denormal where it has to
-/// be. Plain code that compilers turn into packets; Eigen 3.4's packets are off at all of these edges, and
-/// finding and mending such elements takes longer than this.
+/// exp of every element, with an error of about 1 ulp everywhere, infinite, zero and denormal results
+/// included.
+///
+/// Compilers turn this plain code into vector instructions. Eigen 3.4's exp is wrong for such results, and to
+/// find and correct them takes longer than this.
 template <class T>
 Block<T> exp(Block<T> x) {
   using Numbers = detail::ExpNumbers<T>;
@@ -66,17 +69,18 @@ Block<T> exp(Block<T> x) {
     return std::bit_cast<T>(static_cast<Unsigned>(n + Numbers::bias) << Numbers::mantissa);
   };
   for_each_lane([&](int i) {
-    // A NaN passes both tests. What gives 0 must not get there by underflow, over which processors trip.
+    // A NaN fails both comparisons and passes through. Results of 0 are chosen, not computed: arithmetic that
+    // underflows is slow on many processors.
     const bool vanishes = x[i] < Numbers::low;
     const T above = vanishes ? T(0) : x[i];
     const T inside = above > Numbers::high ? Numbers::high : above;
-    // exp(x) = 2^k exp(r), with x = k ln 2 + r and |r| <= ln 2 / 2. Added to so large a number as `shift`,
-    // x / ln 2 is rounded to the integer k, which then stands in the lowest bits.
+    // exp(x) = 2^k exp(r), with x = k ln 2 + r and |r| <= ln 2 / 2. Adding the large number `shift` to x / ln
+    // 2 rounds it to the integer k, and leaves k in the lowest bits.
     const T shifted = inside * T(1.4426950408889634) + Numbers::shift;
     const T k = shifted - Numbers::shift;
     const T r = (inside - k * Numbers::ln2_high) - k * Numbers::ln2_low;
     const T exp_r = detail::polynomial<0>(r, series) * r * r + r + 1;
-    // 2^k in two halves: neither overflows, and a denormal result is rounded once.
+    // 2^k is multiplied in as two powers, neither of which overflows; a denormal result is rounded once.
     const Signed exponent = std::bit_cast<Signed>(shifted) - std::bit_cast<Signed>(Numbers::shift);
     const Signed half = static_cast<std::int32_t>(exponent) >> 1;
     x[i] = vanishes ? T(0) : exp_r * power_of_2(half) * power_of_2(exponent - half);

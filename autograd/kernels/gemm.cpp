@@ -9,11 +9,12 @@
 namespace fovea::kernels {
 namespace {
 
-// Multiply-adds that are worth a thread's while: some tens of microseconds.
+// A chunk has about this many multiply-adds: some tens of microseconds, which is worth waking a thread for.
 constexpr std::int64_t chunk_work = std::int64_t{1} << 22;
-// Each tile packs its columns of b anew, which pays only if it is not too thin.
-constexpr std::int64_t least_tile = 128;
-// Sums longer than this may be cut.
+// The least rows and columns of a block. Each block packs its columns of b anew, which does not pay in a thin
+// one.
+constexpr std::int64_t least_block = 128;
+// Only sums longer than this are cut.
 constexpr std::int64_t least_inner = 256;
 
 template <class T>
@@ -27,38 +28,39 @@ MatrixView<const T> columns_of(MatrixView<const T> m, std::int64_t begin, std::i
           m.column_step};
 }
 
-std::int64_t pieces(std::int64_t size, std::int64_t piece) { return (size + piece - 1) / piece; }
+std::int64_t divided_up(std::int64_t size, std::int64_t part) { return (size + part - 1) / part; }
 
-// How a result of `rows` x `columns` is cut into tiles of about chunk_work: along rows first.
-struct Tiling {
-  std::int64_t rows, columns;        // of a tile
-  std::int64_t down, across;         // tiles of one result
-  std::int64_t tiles_per_chunk = 1;  // more than 1 only where a whole result is less than a chunk
+// How a result of m x n is cut into blocks of about chunk_work: along its rows first, then along its columns.
+struct Blocking {
+  std::int64_t rows, columns;         // of a block
+  std::int64_t down, across;          // how many blocks there are along rows and columns of one result
+  std::int64_t blocks_per_chunk = 1;  // more than 1 only where a whole result is less than a chunk
 
-  Tiling(std::int64_t m, std::int64_t n, std::int64_t inner) {
+  Blocking(std::int64_t m, std::int64_t n, std::int64_t inner) {
     const auto worth = [&](std::int64_t other) {
-      return std::max(least_tile, chunk_work / std::max<std::int64_t>(1, inner * other));
+      return std::max(least_block, chunk_work / std::max<std::int64_t>(1, inner * other));
     };
     rows = std::min(m, worth(n));
     columns = std::min(n, worth(rows));
-    down = pieces(m, std::max<std::int64_t>(1, rows));
-    across = pieces(n, std::max<std::int64_t>(1, columns));
-    if (down * across == 1)
-      tiles_per_chunk = std::max<std::int64_t>(1, chunk_work / std::max<std::int64_t>(1, m * n * inner));
+    down = divided_up(m, std::max<std::int64_t>(1, rows));
+    across = divided_up(n, std::max<std::int64_t>(1, columns));
+    if (down * across == 1) {
+      blocks_per_chunk = std::max<std::int64_t>(1, chunk_work / std::max<std::int64_t>(1, m * n * inner));
+    }
   }
 };
 
-// One product along its inner size: parts are made side by side and added in order.
+// One product, cut along its inner size: the partial products are computed in parallel and added in order.
 template <class T>
 void multiply_by_inner_parts(const MatrixView<const T>& a, const MatrixView<const T>& b, T* c,
                              std::int64_t part) {
-  const std::int64_t parts = pieces(a.columns, part);
+  const std::int64_t parts = divided_up(a.columns, part);
   const std::int64_t size = a.rows * b.columns;
   thread_local std::vector<T> sums;
   sums.resize(static_cast<std::size_t>(parts * size));
   T* partial = sums.data();
   parallel_for(parts, 1, [&](std::int64_t p, std::int64_t) {
-    product<T>(columns_of(a, p * part, part), rows_of(b, p * part, part), partial + p * size, b.columns);
+    gemm_kernel<T>(columns_of(a, p * part, part), rows_of(b, p * part, part), partial + p * size, b.columns);
   });
   std::copy_n(partial, size, c);
   for (std::int64_t p = 1; p < parts; ++p) {
@@ -77,22 +79,22 @@ void gemm(std::int64_t batch, const MatrixView<const T>& a, const std::int64_t* 
   };
   const std::int64_t m = a.rows, n = b.columns, inner = a.columns;
   if (m == 0 || n == 0) return;
-  const Tiling tiling(m, n, inner);
-  const std::int64_t tiles = tiling.down * tiling.across;
+  const Blocking blocking(m, n, inner);
+  const std::int64_t blocks = blocking.down * blocking.across;
 
   const std::int64_t part = std::max(least_inner, chunk_work / (m * n));
-  if (batch == 1 && tiles == 1 && inner > part) {
+  if (batch == 1 && blocks == 1 && inner > part) {
     multiply_by_inner_parts(at(a, a_offsets[0]), at(b, b_offsets[0]), c, part);
     return;
   }
-  parallel_for(batch * tiles, tiling.tiles_per_chunk, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      const std::int64_t matrix = tile / tiles;
-      const std::int64_t row = tile % tiles / tiling.across * tiling.rows;
-      const std::int64_t column = tile % tiling.across * tiling.columns;
-      product<T>(rows_of(at(a, a_offsets[matrix]), row, tiling.rows),
-                 columns_of(at(b, b_offsets[matrix]), column, tiling.columns),
-                 c + (matrix * m + row) * n + column, n);
+  parallel_for(batch * blocks, blocking.blocks_per_chunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int64_t matrix = block / blocks;
+      const std::int64_t row = block % blocks / blocking.across * blocking.rows;
+      const std::int64_t column = block % blocking.across * blocking.columns;
+      gemm_kernel<T>(rows_of(at(a, a_offsets[matrix]), row, blocking.rows),
+                     columns_of(at(b, b_offsets[matrix]), column, blocking.columns),
+                     c + (matrix * m + row) * n + column, n);
     }
   });
 }

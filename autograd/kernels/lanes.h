@@ -4,9 +4,9 @@
 
 namespace fovea::kernels {
 
-/// Calls f(i) for every lane of a block, as vector code where f is plain arithmetic, comparisons and choices
-/// on elements i of blocks. Without the pragmas, compilers unroll such a loop when it stands inside another
-/// one, before they think of vectors.
+/// Calls f(i) for every lane i of a block. The loop becomes vector instructions if f consists of arithmetic,
+/// comparisons and choices between elements i of blocks. Without the pragmas, compilers would unroll the loop
+/// where it is nested in another one, and then no longer find the vector instructions.
 template <class F>
 void for_each_lane(const F& f) {
 #if defined(__clang__)
@@ -17,7 +17,8 @@ void for_each_lane(const F& f) {
   for (int i = 0; i < block_size; ++i) f(i);
 }
 
-/// The same numbers in another type; sums are kept in double. (Eigen's cast goes element by element.)
+/// Converts every lane to another type, as for sums, which are kept in double. (Eigen's cast is not
+/// vectorised.)
 template <class To, class From>
 Block<To> cast(const Block<From>& block) {
   Block<To> result;

@@ -11,14 +11,15 @@
 #include <immintrin.h>
 #endif
 
-// What softmax, cross-entropy, logsumexp and layer norm share: rows of elements that lie one after another,
-// read in blocks.
+// Loops over the rows of a row-major array, block by block: for softmax, cross-entropy, logsumexp, norms and
+// attention.
 namespace fovea::kernels {
 
-/// How many elements of a block there are: all, which the compiler knows, or fewer, at the end of a row.
+/// The number of elements of a whole block, as a type: so the compiler knows that no lane is missing. At the
+/// end of a row, where lanes may be missing, the number is a std::int64_t instead.
 using Whole = std::integral_constant<std::int64_t, block_size>;
 
-/// Calls f(i, count) for the blocks of a row of n elements: whole ones, and what is left.
+/// Calls f(i, count) for the blocks of a row of n elements; `count` is Whole for all but the last.
 template <class F>
 void for_each_block(std::int64_t n, const F& f) {
   std::int64_t i = 0;
@@ -35,10 +36,10 @@ void store_part(const Block<T>& block, T* data, Whole) {
   BlockMap<T>{data} = block;
 }
 
-/// The first `count` of a block's elements; `pad` in the other lanes.
+/// Loads or stores the first `count` elements of a block; the other lanes are loaded as `pad`.
 ///
-/// Rows are often shorter than a block. Their ends must not go by way of a copy in memory, for which
-/// processors wait; these loops become masked loads and stores.
+/// Rows are often shorter than a block. Compilers make these loops masked loads and stores, which are faster
+/// than a copy through a buffer in memory.
 template <class T>
 Block<T> load_part(const T* data, std::int64_t count, T pad = 0) {
   const int present = static_cast<int>(count);
@@ -55,8 +56,8 @@ void store_part(const Block<T>& block, T* data, std::int64_t count) {
 }
 
 #if defined(__AVX512F__)
-// GCC 12 makes it a masked load that keeps the register's other lanes, and so waits for what these held: the
-// row before. A softmax over 15 took twice as long.
+// GCC 12 turns the loop into a masked load that keeps the other lanes of its register, so that each row waits
+// for the row before. A softmax over rows of 15 elements took twice as long.
 inline Block<float> load_part(const float* data, std::int64_t count, float pad = 0) {
   const auto present = static_cast<__mmask16>((1 << count) - 1);
   Block<float> block;
@@ -75,7 +76,7 @@ inline Block<double> load_part(const double* data, std::int64_t count, double pa
 #endif
 
 namespace detail {
-// Flattened: everything that f calls becomes part of this loop, so that blocks stay in registers.
+// The attribute inlines everything that f calls, so that blocks stay in registers.
 template <class F>
 [[gnu::flatten]] void take_rows(std::int64_t begin, std::int64_t end, const F& f) {
   for (std::int64_t row = begin; row < end; ++row) f(row);
@@ -89,7 +90,7 @@ void for_each_row(std::int64_t rows, std::int64_t n, const F& f) {
                [&](std::int64_t begin, std::int64_t end) { detail::take_rows(begin, end, f); });
 }
 
-/// The largest lane. (Eigen's maxCoeff goes by way of memory.)
+/// The largest lane. (Eigen's maxCoeff would store the block to memory first.)
 template <class T>
 T largest_lane(const Block<T>& block) {
   const Eigen::Array<T, 8, 1> of_8 = block.template head<8>().max(block.template tail<8>());
@@ -97,8 +98,9 @@ T largest_lane(const Block<T>& block) {
   return std::max(std::max(of_4[0], of_4[1]), std::max(of_4[2], of_4[3]));
 }
 
-/// What is subtracted from a row before exp, so that no finite row overflows: its largest element. 0 where
-/// that is infinite: a row of -inf, the mark of what is hidden, then adds up to 0, and a NaN reaches the sum.
+/// What is subtracted from a row before exp so that no finite row overflows: its largest element, or 0 if
+/// that is infinite. So the exponentials of a row of -inf, where everything is hidden, add up to 0, and a NaN
+/// reaches the sum.
 template <class T>
 T shift_of_row(const T* x, std::int64_t n) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
@@ -108,7 +110,7 @@ T shift_of_row(const T* x, std::int64_t n) {
   return std::isfinite(largest) ? largest : T(0);
 }
 
-/// The sum of exp(x_i - shift) over a row. Hands each block of terms to each(i, count, block).
+/// The sum of exp(x_i - shift) over a row. Calls each(i, count, terms) for each block of its terms.
 template <class T, class F>
 double sum_exp(const T* x, std::int64_t n, T shift, const F& each) {
   Block<double> total = Block<double>::Zero();

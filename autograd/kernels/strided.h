@@ -5,7 +5,7 @@
 
 #include "fovea/autograd/base/shape.h"
 
-// Walking over strided arrays. Nothing here knows what a Tensor is.
+// Loops over strided arrays, given by their shapes and strides.
 namespace fovea::kernels {
 
 inline bool is_contiguous(const Shape& shape, const Strides& strides) {
@@ -18,7 +18,7 @@ inline bool is_contiguous(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-/// Strides that walk `shape` broadcast to `to`: 0 along the axes that repeat.
+/// The strides of an array of shape `shape` when it is broadcast to the shape `to`: 0 along axes that repeat.
 inline Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& to) {
   Strides result(to.size(), 0);
   for (std::size_t back = 1; back <= shape.size(); ++back) {
@@ -28,17 +28,17 @@ inline Strides broadcast_strides(const Shape& shape, const Strides& strides, con
   return result;
 }
 
-/// A nest of loops over N arrays of one shape, with as few levels as their strides allow: contiguous arrays
-/// of any rank become one row.
+/// Nested loops over N arrays of one shape. Neighbouring axes are joined where the strides of all arrays
+/// allow it, so that contiguous arrays of any rank become a single row.
 template <std::size_t N>
 struct Loops {
   std::int64_t row_length = 1;
   std::int64_t rows = 1;
-  std::array<std::int64_t, N> step{};  // along a row, per array
-  Shape outer;                         // the sizes of the levels around the row
-  std::array<Strides, N> outer_strides;
+  std::array<std::int64_t, N> step{};    // of each array along a row
+  Shape outer;                           // the sizes of the loops around a row, the outermost first
+  std::array<Strides, N> outer_strides;  // of each array along these
 
-  /// N contiguous arrays of n elements.
+  /// For N contiguous arrays of n elements each.
   explicit Loops(std::int64_t n) : row_length(n) { step.fill(1); }
 
   Loops(const Shape& shape, const std::array<const Strides*, N>& strides) {
@@ -71,7 +71,8 @@ struct Loops {
 
   std::int64_t size() const { return rows * row_length; }
 
-  /// Calls f(offsets, length) for the pieces of rows that hold the elements [begin, end), in order.
+  /// Calls f(offsets, length) for the elements [begin, end) in row-major order, a row or a part of one at a
+  /// time. offsets[k] is where the part begins in array k.
   template <class F>
   void for_each_piece(std::int64_t begin, std::int64_t end, F&& f) const {
     if (begin >= end) return;
@@ -100,7 +101,7 @@ struct Loops {
   }
 };
 
-/// Calls f(offset) for every element in row-major order.
+/// Calls f(offset) for every element of an array, in row-major order.
 template <class F>
 void for_each_offset(const Shape& shape, const Strides& strides, F&& f) {
   const Loops<1> loops(shape, {&strides});

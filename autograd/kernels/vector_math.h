@@ -8,15 +8,15 @@
 
 #include "autograd/kernels/exp.h"
 
-// Elementary functions of a block, in packets. Where a packet function is not right to the last bits
-// (overflow, denormal results, NaN), single elements are computed by libm: which one does not depend on their
-// neighbours.
+// Elementary functions of a block, in vector instructions. Where Eigen's function is not accurate (overflow,
+// denormal results, NaN), the element is computed by the standard library. Which of the two computes an
+// element depends on that element alone.
 namespace fovea::kernels {
 
 namespace detail {
-// y[i] = exact(x[i]) where x[i] is not in [low, high].
+// Replaces y[i] by exact(x[i]) where x[i] is not in [low, high].
 template <class T, class F>
-void mend_outside(const Block<T>& x, T low, T high, Block<T>& y, F exact) {
+void correct_outside(const Block<T>& x, T low, T high, Block<T>& y, F exact) {
   Block<T> outside;
   for_each_lane([&](int i) { outside[i] = ((x[i] >= low) & (x[i] <= high)) ? T(0) : T(1); });
   if (outside.sum() == 0) return;
@@ -29,27 +29,27 @@ void mend_outside(const Block<T>& x, T low, T high, Block<T>& y, F exact) {
 template <class T>
 Block<T> log(const Block<T>& x) {
   Block<T> y = x.log();
-  detail::mend_outside(x, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), y,
-                       [](T v) { return std::log(v); });
+  detail::correct_outside(x, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), y,
+                          [](T v) { return std::log(v); });
   return y;
 }
 
 template <class T>
 Block<T> tanh(const Block<T>& x) {
   Block<T> y = x.tanh();
-  detail::mend_outside(x, T(-8), T(8), y, [](T v) { return std::tanh(v); });
+  detail::correct_outside(x, T(-8), T(8), y, [](T v) { return std::tanh(v); });
   return y;
 }
 
-/// 1 / (1 + exp(-x)): right to rounding on both sides, since neither sum cancels.
+/// 1 / (1 + exp(-x)). It is accurate for large x of either sign, since nothing cancels.
 template <class T>
 Block<T> sigmoid(const Block<T>& x) {
   return 1 / (1 + exp<T>(-x));
 }
 
 namespace detail {
-// erf(x) / x as a polynomial in x^2, on [0, 16]: the Chebyshev interpolant of degree 18, whose error is below
-// 2e-10. erf is 1 to f32's rounding from 4 on.
+// The coefficients of erf(x) / x as a polynomial in x^2, for x^2 in [0, 16]: the Chebyshev interpolant of
+// degree 18, with an error below 2e-10. From x = 4 on, erf rounds to 1 in f32.
 inline constexpr std::array<double, 19> erf_over_x{
     1.1283791668944104437,      -0.37612637994416256389,    0.11283784806429991615,
     -0.02686596375045534431,    0.0052236461496136302824,   -8.5450651019488467129e-4,
@@ -60,7 +60,7 @@ inline constexpr std::array<double, 19> erf_over_x{
     5.2201645242380988467e-21};
 }  // namespace detail
 
-/// In f32 by a polynomial in f64, within 1e-9 of the size of erf.
+/// The error function. In f32 it is computed by a polynomial in f64, with a relative error below 1e-9.
 template <class T>
 Block<T> erf(const Block<T>& x) {
   if constexpr (std::is_same_v<T, double>) {

@@ -10,11 +10,12 @@ namespace fovea {
 namespace {
 
 std::int64_t distances(const char* op, std::int64_t queries, std::int64_t keys) {
-  if (queries < 0 || keys < 0) fail<ValueError>("[{}] {} queries and {} keys asked for", op, queries, keys);
+  if (queries < 0 || keys < 0)
+    fail<ValueError>("[{}] got {} queries and {} keys: a number cannot be negative", op, queries, keys);
   return std::max<std::int64_t>(0, queries + keys - 1);
 }
 
-// Near distances have a bucket each, the others share what is left of `buckets`.
+// Half of the buckets are for the nearest distances, one each; the other half is shared by all beyond.
 std::int64_t bucket_of(std::int64_t distance, std::int64_t buckets, std::int64_t max_distance) {
   const std::int64_t near = buckets / 2;
   if (distance < near) return distance;
@@ -28,8 +29,7 @@ std::int64_t bucket_of(std::int64_t distance, std::int64_t buckets, std::int64_t
 }  // namespace
 
 Tensor alibi_slopes(std::int64_t heads, Dtype dtype) {
-  if (heads < 1)
-    fail<ValueError>("[alibi_slopes] slopes for {} heads asked for: at least 1 is needed", heads);
+  if (heads < 1) fail<ValueError>("[alibi_slopes] got {} heads: there must be at least 1", heads);
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(heads)));
   const auto slope = [](std::int64_t i, std::int64_t n) {
     return std::exp2(-8 * static_cast<double>(i) / static_cast<double>(n));
@@ -42,7 +42,7 @@ Tensor alibi_slopes(std::int64_t heads, Dtype dtype) {
 
 Tensor alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64_t keys) {
   if (slopes.rank() != 1) {
-    fail<ShapeError>("[alibi_bias] slopes must be one per head, shape (H,), and have shape {}",
+    fail<ShapeError>("[alibi_bias] slopes must have the shape (H,), one for each head, and have the shape {}",
                      to_string(slopes.shape()));
   }
   const std::int64_t n = distances("alibi_bias", queries, keys);
@@ -54,15 +54,16 @@ Indices relative_buckets(std::int64_t queries, std::int64_t keys, const Relative
   const std::int64_t n = distances("relative_buckets", queries, keys);
   const std::int64_t one_way = options.bidirectional ? options.buckets / 2 : options.buckets;
   if (one_way < 2 || (options.bidirectional && options.buckets % 2 != 0)) {
-    fail<ValueError>("[relative_buckets] {} buckets: {} needed, for near and far distances{}",
+    fail<ValueError>("[relative_buckets] got {} buckets: {} needed, for near and far distances{}",
                      options.buckets,
                      options.bidirectional ? "an even number from 4 on is" : "at least 2 are",
                      options.bidirectional ? " each way" : "");
   }
   if (options.max_distance <= one_way / 2) {
     fail<ValueError>(
-        "[relative_buckets] max_distance {}: it must be beyond the {} distances that have a bucket "
-        "of their own",
+        "[relative_buckets] max_distance is {}: it must be greater than {}, since each distance below that "
+        "has "
+        "a bucket of its own",
         options.max_distance, one_way / 2);
   }
   return Indices({n}, [&](std::int64_t* out) {

@@ -11,7 +11,7 @@ namespace {
 using kernels::Block;
 using kernels::DropoutMask;
 
-// What is dropped is 0, be it NaN.
+// y = x times the mask's factors. A dropped element becomes 0, even if it is NaN.
 template <class T>
 void drop_in_row(const DropoutMask& mask, std::int64_t row, const T* x, T* y, std::int64_t n) {
   DropoutMask::Factors<T> factors;
@@ -30,7 +30,9 @@ void drop_in_row(const DropoutMask& mask, std::int64_t row, const T* x, T* y, st
 
 void detail::check_dropout(const char* op, double p) {
   if (p >= 0 && p <= 1) return;
-  fail<ValueError>("[{}] dropout of {}: it is a probability, from 0 (keep all) to 1 (drop all)", op, p);
+  fail<ValueError>(
+      "[{}] dropout of {}: it must be a probability, from 0 (keeps everything) to 1 (drops everything)", op,
+      p);
 }
 
 Tensor detail::dropout_rows(const Tensor& x, double p, std::uint64_t key) {
@@ -53,7 +55,8 @@ Tensor detail::dropout_rows(const Tensor& x, double p, std::uint64_t key) {
 Tensor dropout(const Tensor& x, double p) {
   detail::check_dropout("dropout", p);
   if (!training() || p == 0) return x;
-  // As one row: short ones would leave most of their draws unused.
+  // x is taken as a single row, since each row uses whole groups of random words, and short ones would waste
+  // most of them.
   const Tensor row = detail::dropout_rows(reshape(x, {1, -1}), p, detail::draw_key());
   return reshape(row, x.shape());
 }

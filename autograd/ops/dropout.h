@@ -6,11 +6,12 @@
 
 namespace fovea::detail {
 
-/// Throws: ValueError, naming the op, if p is not in [0, 1].
+/// Throws ValueError, naming the op, if p is not in [0, 1].
 void check_dropout(const char* op, double p);
 
-/// Dropout with a key that has been drawn; element (row, j), rows taken along the last axis, is kept or not
-/// as kernels::DropoutMask says. Linear in x, and its own transpose.
+/// Dropout with a key that was drawn before: x times the factors of the kernels::DropoutMask with this key,
+/// whose rows are those along the last axis. It is linear in x and its own transpose, so it is its own
+/// gradient too.
 Tensor dropout_rows(const Tensor& x, double p, std::uint64_t key);
 
 }  // namespace fovea::detail

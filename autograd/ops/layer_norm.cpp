@@ -27,7 +27,7 @@ Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& 
   const auto [y, rstd] = normalized_in_ops(x, eps);
   Gradients gradients(3, {});
   if (needs[0]) {
-    const Tensor g = dy * gain;
+    const Tensor g = gain.defined() ? dy * gain : dy;
     gradients[0] = rstd * (g - mean(g, -1, keepdims) - y * mean(g * y, -1, keepdims));
   }
   if (needs[1]) gradients[1] = sum_to(dy * y, needs.shape(1));
@@ -56,13 +56,10 @@ void check(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) 
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   check(x, gain, bias, eps);
-  const Shape channels{x.shape().back()};
-  const Tensor scale = gain.defined() ? gain : ones(channels, x.dtype());
-  const Tensor shift = bias.defined() ? bias : zeros(channels, x.dtype());
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
-  const Tensor y = detail::norm_value<Centered::yes>(x, scale, shift, eps, statistics);
+  const Tensor y = detail::norm_value<Centered::yes>(x, gain, bias, eps, statistics);
   detail::count_run(Kernel::layer_norm);
-  return record("layer_norm", y, {x, scale, shift}, {x, scale, statistics},
+  return record("layer_norm", y, {x, gain, bias}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);

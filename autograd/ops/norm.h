@@ -53,25 +53,36 @@ RowStatistics statistics_of(const T* x, std::int64_t n, double eps) {
   return {mean, 1 / std::sqrt(squares.sum() / static_cast<double>(n) + eps)};
 }
 
-/// Fills `statistics` (rows, 2): means and rstds. Without a bias it is 0.
+/// The elements of a gain or bias, or null if the layer has none.
+template <class T>
+const T* data_or_null(const Tensor& parameter) {
+  return parameter.defined() ? parameter.data<T>() : nullptr;
+}
+
+/// The part of a gain or bias that belongs to one block of a row; a layer without one takes `neutral`.
+template <class T, class Count>
+Block<T> block_of(const T* parameter, std::int64_t i, Count count, T neutral) {
+  return parameter ? Block<T>(kernels::load_part(parameter + i, count)) : Block<T>::Constant(neutral);
+}
+
+/// The normalized rows times the gain, plus the bias; either may be undefined. Fills `statistics` (rows, 2)
+/// with the mean and rstd of every row.
 template <Centered center>
 Tensor norm_value(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps,
                   const Tensor& statistics) {
   Tensor y = empty(x.shape(), x.dtype());
   const Rows rows(x.shape());
   auto* saved = reinterpret_cast<RowStatistics*>(fresh_data<double>(statistics));
-  const Tensor shifts = bias.defined() ? bias : zeros({rows.length}, x.dtype());
-  dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain),
-                       biases = row_major(shifts)]<class T>() {
-    const T* scale = gains.template data<T>();
-    const T* shift = biases.template data<T>();
+  dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain), biases = row_major(bias)]<class T>() {
+    const T* scale = data_or_null<T>(gains);
+    const T* shift = data_or_null<T>(biases);
     kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
       const T* in = flat.template data<T>() + row * n;
       T* out = fresh_data<T>(y) + row * n;
       saved[row] = statistics_of<center>(in, n, eps);
       kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-        const Block<T> scaled = normalized(in + i, count, saved[row]) * kernels::load_part(scale + i, count);
-        kernels::store_part<T>(scaled + kernels::load_part(shift + i, count), out + i, count);
+        const Block<T> scaled = normalized(in + i, count, saved[row]) * block_of(scale, i, count, T(1));
+        kernels::store_part<T>(scaled + block_of(shift, i, count, T(0)), out + i, count);
       });
     });
   });
@@ -85,7 +96,7 @@ void norm_row_backward(const T* x, const T* gain, const T* dy, const RowStatisti
                        T* dx) {
   Block<double> sum_g = Block<double>::Zero(), sum_gy = Block<double>::Zero();
   kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> g = kernels::load_part(dy + i, count) * kernels::load_part(gain + i, count);
+    const Block<T> g = kernels::load_part(dy + i, count) * block_of(gain, i, count, T(1));
     const Block<T> gy = g * normalized(x + i, count, row);
     if constexpr (center == Centered::yes) sum_g += kernels::cast<double>(g);
     sum_gy += kernels::cast<double>(gy);
@@ -93,7 +104,7 @@ void norm_row_backward(const T* x, const T* gain, const T* dy, const RowStatisti
   const T mean_g = static_cast<T>(sum_g.sum() / static_cast<double>(n));
   const T mean_gy = static_cast<T>(sum_gy.sum() / static_cast<double>(n));
   kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> g = kernels::load_part(dy + i, count) * kernels::load_part(gain + i, count);
+    const Block<T> g = kernels::load_part(dy + i, count) * block_of(gain, i, count, T(1));
     const Block<T> y = normalized(x + i, count, row);
     kernels::store_part<T>((g - mean_g - y * mean_gy) * static_cast<T>(row.rstd), dx + i, count);
   });
@@ -106,7 +117,7 @@ Tensor norm_dx(const Tensor& x, const Tensor& gain, const Tensor& statistics, co
   const auto* saved = reinterpret_cast<const RowStatistics*>(statistics.data<double>());
   dispatch(x.dtype(), [&, flat = row_major(x), gains = row_major(gain), upstream = row_major(dy)]<class T>() {
     kernels::for_each_row(rows.count, rows.length, [&, n = rows.length](std::int64_t row) {
-      norm_row_backward<center>(flat.template data<T>() + row * n, gains.template data<T>(),
+      norm_row_backward<center>(flat.template data<T>() + row * n, data_or_null<T>(gains),
                                 upstream.template data<T>() + row * n, saved[row], n,
                                 fresh_data<T>(dx) + row * n);
     });

@@ -33,7 +33,7 @@ AxisSet to_set(const char* op, const Tensor& x, const Axes& axes) {
   return set;
 }
 
-// The shape without those axes, or with size 1 there.
+// The shape without the reduced axes, or with size 1 there.
 Shape reduced_shape(const Shape& shape, AxisSet axes, bool keep) {
   Shape result;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -43,40 +43,40 @@ Shape reduced_shape(const Shape& shape, AxisSet axes, bool keep) {
   return result;
 }
 
-// x's axes in two groups, each as a view would have them.
+// The axes of x in two groups, those that are kept and those that are reduced, each as a view has them.
 struct Groups {
-  Shape kept, joined;
-  Strides kept_strides, joined_strides;
+  Shape kept, reduced;
+  Strides kept_strides, reduced_strides;
 
   Groups(const Tensor& x, AxisSet axes) {
     for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-      (axes.has(axis) ? joined : kept).push_back(x.shape()[axis]);
-      (axes.has(axis) ? joined_strides : kept_strides).push_back(x.strides()[axis]);
+      (axes.has(axis) ? reduced : kept).push_back(x.shape()[axis]);
+      (axes.has(axis) ? reduced_strides : kept_strides).push_back(x.strides()[axis]);
     }
   }
 };
 
-template <class How>
-Tensor join(const Tensor& x, AxisSet axes, bool keep, bool average = false) {
+template <class Operation>
+Tensor combine(const Tensor& x, AxisSet axes, bool keep, bool average = false) {
   Tensor y = empty(reduced_shape(x.shape(), axes, keep), x.dtype());
   const Groups groups(x, axes);
   const kernels::Loops<1> kept(groups.kept, {&groups.kept_strides});
-  const kernels::Loops<1> joined(groups.joined, {&groups.joined_strides});
-  const double divisor = average ? static_cast<double>(joined.size()) : 1;
+  const kernels::Loops<1> reduced(groups.reduced, {&groups.reduced_strides});
+  const double divisor = average ? static_cast<double>(reduced.size()) : 1;
   dispatch(x.dtype(), [&]<class T>() {
-    kernels::Reduction<How, T>(x.data<T>(), kept, joined).run(detail::fresh_data<T>(y), divisor);
+    kernels::Reduction<Operation, T>(x.data<T>(), kept, reduced).run(detail::fresh_data<T>(y), divisor);
   });
   return y;
 }
 
-// A result with the reduced axes back in place, repeated along them.
+// Puts the reduced axes of a result back in place and repeats it along them.
 Tensor spread(const Tensor& y, AxisSet axes, const Shape& shape) {
   return broadcast_to(reshape(y, reduced_shape(shape, axes, keepdims)), shape);
 }
 
-// How many elements are joined to one. Throws: ShapeError if none are.
-std::int64_t count_joined(const char* op, const Tensor& x, AxisSet axes) {
-  const std::int64_t count = numel(Groups(x, axes).joined);
+// How many elements are combined into one result. Throws: ShapeError if there are none.
+std::int64_t count_reduced(const char* op, const Tensor& x, AxisSet axes) {
+  const std::int64_t count = numel(Groups(x, axes).reduced);
   if (count == 0) {
     fail<ShapeError>("[{}] x {} has no elements along the axes asked for", op, to_string(x.shape()));
   }
@@ -84,22 +84,22 @@ std::int64_t count_joined(const char* op, const Tensor& x, AxisSet axes) {
 }
 
 Tensor sum_over(const Tensor& x, AxisSet axes, bool keep) {
-  return record("sum", join<kernels::Adding>(x, axes, keep), {x}, {},
+  return record("sum", combine<kernels::Sum>(x, axes, keep), {x}, {},
                 [axes](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {spread(dy, axes, needs.shape(0))};
                 });
 }
 
 Tensor mean_over(const Tensor& x, AxisSet axes, bool keep) {
-  const double share = 1 / static_cast<double>(count_joined("mean", x, axes));
+  const double share = 1 / static_cast<double>(count_reduced("mean", x, axes));
   constexpr bool average = true;
-  return record("mean", join<kernels::Adding>(x, axes, keep, average), {x}, {},
+  return record("mean", combine<kernels::Sum>(x, axes, keep, average), {x}, {},
                 [axes, share](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {spread(dy * share, axes, needs.shape(0))};
                 });
 }
 
-// The largest elements share the gradient equally; so do all, where a NaN won over them.
+// The largest elements share the gradient equally; where the maximum is NaN, all elements do.
 Tensor max_gradient(const Tensor& x, const Tensor& y, const Tensor& dy, AxisSet axes) {
   const Bool largest = !(x < spread(y.detach(), axes, x.shape()));
   const Tensor count = sum_over(where(largest, ones({}, x.dtype()), 0.0), axes, keepdims);
@@ -107,19 +107,19 @@ Tensor max_gradient(const Tensor& x, const Tensor& y, const Tensor& dy, AxisSet 
 }
 
 Tensor max_over(const Tensor& x, AxisSet axes, bool keep) {
-  count_joined("max", x, axes);
-  const Tensor y = join<kernels::Largest>(x, axes, keep);
+  count_reduced("max", x, axes);
+  const Tensor y = combine<kernels::Max>(x, axes, keep);
   return record("max", y, {x}, {x, y},
                 [axes](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {max_gradient(saved[0], saved[1], dy, axes)};
                 });
 }
 
-// x's elements in row-major order with the reduced axes last: a row for each result.
+// The elements of x in row-major order with the reduced axes last, so that each result has a row.
 Tensor as_rows(const Tensor& x, AxisSet axes) {
   Groups groups(x, axes);
-  for (const std::int64_t size : groups.joined) groups.kept.push_back(size);
-  for (const std::int64_t stride : groups.joined_strides) groups.kept_strides.push_back(stride);
+  for (const std::int64_t size : groups.reduced) groups.kept.push_back(size);
+  for (const std::int64_t stride : groups.reduced_strides) groups.kept_strides.push_back(stride);
   return detail::row_major(detail::view_of(x, groups.kept, groups.kept_strides, x.impl()->offset));
 }
 
@@ -138,7 +138,7 @@ std::int64_t first_largest(const T* x, std::int64_t step, std::int64_t n) {
   return i;
 }
 
-// first_largest of every run of n elements, `step` apart, whose starts `kept` walks over.
+// Calls first_largest for every result; `kept` walks over the first elements of the results.
 template <class T>
 void first_largest_of_all(const T* x, const kernels::Loops<1>& kept, std::int64_t step, std::int64_t n,
                           std::int64_t* out) {
@@ -169,7 +169,7 @@ Tensor max(const Tensor& x, const Axes& axes, bool keep) { return max_over(x, to
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep) {
   const AxisSet set = to_set("logsumexp", x, axes);
   const Tensor y = empty(reduced_shape(x.shape(), set, keep), x.dtype());
-  const std::int64_t n = numel(Groups(x, set).joined);
+  const std::int64_t n = numel(Groups(x, set).reduced);
   dispatch(x.dtype(), [&, rows = as_rows(x, set)]<class T>() {
     const T* from = rows.template data<T>();
     T* to = detail::fresh_data<T>(y);
@@ -194,12 +194,12 @@ Tensor reference::logsumexp(const Tensor& x, const Axes& axes, bool keep) {
 
 Indices argmax(const Tensor& x, std::int64_t axis) {
   const AxisSet set = to_set("argmax", x, axis);
-  const std::int64_t n = count_joined("argmax", x, set);
+  const std::int64_t n = count_reduced("argmax", x, set);
   const Groups groups(x, set);
   const kernels::Loops<1> kept(groups.kept, {&groups.kept_strides});
   return Indices(groups.kept, [&](std::int64_t* out) {
     dispatch(x.dtype(),
-             [&]<class T>() { first_largest_of_all(x.data<T>(), kept, groups.joined_strides[0], n, out); });
+             [&]<class T>() { first_largest_of_all(x.data<T>(), kept, groups.reduced_strides[0], n, out); });
   });
 }
 

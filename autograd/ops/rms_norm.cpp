@@ -17,7 +17,7 @@ Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& 
   const Tensor y = x * rstd;
   Gradients gradients(2, {});
   if (needs[0]) {
-    const Tensor g = dy * gain;
+    const Tensor g = gain.defined() ? dy * gain : dy;
     gradients[0] = rstd * (g - y * mean(g * y, -1, keepdims));
   }
   if (needs[1]) gradients[1] = sum_to(dy * y, needs.shape(1));
@@ -43,11 +43,10 @@ void check(const Tensor& x, const Tensor& gain, double eps) {
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   check(x, gain, eps);
-  const Tensor scale = gain.defined() ? gain : ones({x.shape().back()}, x.dtype());
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
-  const Tensor y = detail::norm_value<Centered::no>(x, scale, {}, eps, statistics);
+  const Tensor y = detail::norm_value<Centered::no>(x, gain, {}, eps, statistics);
   detail::count_run(Kernel::rms_norm);
-  return record("rms_norm", y, {x, scale}, {x, scale, statistics},
+  return record("rms_norm", y, {x, gain}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);

@@ -7,8 +7,10 @@
 // What ops on rows share: from tensors to rows in memory.
 namespace fovea::detail {
 
-/// x's elements in row-major order, outside the graph.
-inline Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : contiguous(x.detach()); }
+/// The elements of x in row-major order, outside the graph; undefined if x is.
+inline Tensor row_major(const Tensor& x) {
+  return !x.defined() || x.is_contiguous() ? x : contiguous(x.detach());
+}
 
 /// A shape seen as rows along its last axis.
 struct Rows {

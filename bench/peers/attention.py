@@ -1,7 +1,7 @@
-"""The work of attention_bench.cpp in PyTorch: the median time of a forward and backward pass, in ms.
+"""The work of attention_bench.cpp in PyTorch: prints the median time of a forward and backward pass, in ms.
 
-Once as its functions compose it, once through its own scaled dot-product attention, under whichever name this
-version has it.
+It is done twice: with matmul and softmax ("composed"), and with PyTorch's own scaled dot-product attention
+("built in"), whose name depends on the version.
 """
 
 import math

@@ -1,6 +1,7 @@
-"""The training step of gpt_bench.cpp in PyTorch, made as nanoGPT makes it: the median time of a step.
+"""The training step of gpt_bench.cpp in PyTorch, written as in nanoGPT: prints the median time in ms.
 
-OpenBLAS multiplies with threads of its own, on all cores unless OPENBLAS_NUM_THREADS says otherwise.
+Where PyTorch multiplies matrices with OpenBLAS, that uses threads of its own: as many as there are cores,
+unless OPENBLAS_NUM_THREADS says otherwise.
 """
 
 import math
@@ -40,7 +41,7 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     def __init__(self):
         super().__init__()
-        self.words, self.positions = nn.Embedding(V, C), nn.Embedding(T, C)
+        self.token_embedding, self.position_embedding = nn.Embedding(V, C), nn.Embedding(T, C)
         self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
         self.norm = nn.LayerNorm(C)
         for parameter in self.parameters():
@@ -48,8 +49,8 @@ class Gpt(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
 
     def forward(self, ids):
-        x = self.words(ids) + self.positions(torch.arange(T))
-        return self.norm(self.blocks(x)) @ self.words.weight.t()
+        x = self.token_embedding(ids) + self.position_embedding(torch.arange(T))
+        return self.norm(self.blocks(x)) @ self.token_embedding.weight.t()
 
 
 def main():

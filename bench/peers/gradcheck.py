@@ -1,4 +1,4 @@
-"""The attention layer of gradcheck_bench.cpp, checked by PyTorch's gradcheck: the median time, in milliseconds."""
+"""Checks the attention layer of gradcheck_bench.cpp with PyTorch: prints the median time, in ms."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""The training step of one_head_bench.cpp in PyTorch: the median time of a step, in microseconds."""
+"""The training step of one_head_bench.cpp in PyTorch: prints the median time of a step, in microseconds."""
 
 import math
 import statistics

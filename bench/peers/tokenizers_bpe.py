@@ -1,9 +1,9 @@
-"""The work of tokenizer_bench.cpp by the PyPI package `tokenizers`: the median times, in milliseconds.
+"""The work of tokenizer_bench.cpp with the PyPI package `tokenizers`: prints the median times, in ms.
 
     python3 bench/peers/tokenizers_bpe.py [text file]
 
-Without a file, the text is made as tokenizer_bench.cpp makes it. TOKENIZERS_PARALLELISM=false and
-RAYON_NUM_THREADS=1 keep it to one thread, as Fovea is.
+Without a file, it generates the same text as tokenizer_bench.cpp. Fovea learns and encodes on one thread;
+with TOKENIZERS_PARALLELISM=false and RAYON_NUM_THREADS=1 in the environment, so does `tokenizers`.
 """
 
 import statistics
@@ -14,8 +14,8 @@ import tokenizers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 
-def made_text(size=1_000_000):
-    """Words of 1 to 8 letters, the shorter the more frequent, by the generator of tokenizer_bench.cpp."""
+def generated_text(size=1_000_000):
+    """Words of 1 to 8 letters, short ones more often, from the generator of tokenizer_bench.cpp."""
     state, text = 1, bytearray()
     while len(text) < size:
         letters = 1
@@ -52,7 +52,7 @@ def train(text):
 
 
 def main():
-    text = open(sys.argv[1], encoding="utf-8", newline="").read() if len(sys.argv) > 1 else made_text()
+    text = open(sys.argv[1], encoding="utf-8", newline="").read() if len(sys.argv) > 1 else generated_text()
     tokenizer = train(text)
     print(f"tokenizers {tokenizers.__version__}, {len(text.encode()):,} bytes")
     print(f"train   {median_ms(lambda: train(text)):7.1f} ms")

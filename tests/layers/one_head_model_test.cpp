@@ -10,7 +10,7 @@ namespace {
 
 const Indices ids{{1, 4, 2, 6, 6}, {1, 0, 3, 5, 2}, {1, 1, 1, 0, 4}};
 
-TEST_CASE("OneHeadModel: its formula, written out", "[layers]") {
+TEST_CASE("OneHeadModel: the same as its formula in ops", "[layers]") {
   Rng rng(1);
   const OneHeadModel model = to(OneHeadModel(7, 11, rng), f64);
   const auto [logits, weights] = model.with_weights(ids);
@@ -25,7 +25,7 @@ TEST_CASE("OneHeadModel: its formula, written out", "[layers]") {
   CHECK(max(abs(weights - attended.weights)).item() == 0);
 }
 
-TEST_CASE("OneHeadModel: a row sees nothing of what comes after it", "[layers]") {
+TEST_CASE("OneHeadModel: later tokens have no influence on a token", "[layers]") {
   Rng rng(2);
   const OneHeadModel model(7, 11, rng);
   const Tensor before = model(Indices{{1, 4, 2, 6, 6}});

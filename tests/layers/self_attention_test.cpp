@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/graph/kernel_runs.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
 #include "fovea/layers/tap.h"
@@ -14,14 +15,14 @@ constexpr std::int64_t B = 2, T = 7, C = 5, D = 3;
 
 SelfAttention exact_layer(Rng& rng) { return to(SelfAttention(C, D, rng), f64); }
 
-// (x W)[b, t, column], by hand.
+// (x W)[b, t, column], by a loop.
 double projected(const Tensor& x, const Tensor& W, std::int64_t b, std::int64_t t, std::int64_t column) {
   double value = 0;
   for (std::int64_t c = 0; c < C; ++c) value += x.at({b, t, c}) * W.at({c, column});
   return value;
 }
 
-// The weights of one query over keys [0, seen), by the formula.
+// The weights of one query over the keys [0, seen), by loops.
 std::vector<double> weights_by_hand(const SelfAttention& layer, const Tensor& x, std::int64_t b,
                                     std::int64_t query, std::int64_t seen) {
   std::vector<double> weights;
@@ -68,14 +69,32 @@ TEST_CASE("SelfAttention: against explicit loops", "[layers]") {
   }
 }
 
-TEST_CASE("SelfAttention: the plain function of its weights", "[layers]") {
+TEST_CASE("SelfAttention: the same as the function self_attention of its parameters", "[layers]") {
   Rng rng(1);
   const SelfAttention layer(C, D, rng);
   const Tensor x = randn({T, C}, rng);
-  const Attention plain = self_attention(x, layer.Wq, layer.Wk, layer.Wv, layer.Wo);
-  CHECK(layer(x).to_vector() == plain.output.to_vector());
-  CHECK(layer.with_weights(x).weights.to_vector() == plain.weights.to_vector());
-  CHECK(plain.weights.shape() == Shape{T, T});
+  const Attention expected = self_attention(x, layer.Wq, layer.Wk, layer.Wv, layer.Wo);
+  const Attention actual = layer.with_weights(x);
+  CHECK(actual.output.to_vector() == expected.output.to_vector());
+  CHECK(actual.weights.to_vector() == expected.weights.to_vector());
+  CHECK(expected.weights.shape() == Shape{T, T});
+}
+
+TEST_CASE("SelfAttention: the fused kernel runs unless weights are asked for or tapped", "[layers]") {
+  Rng rng(1);
+  const SelfAttention layer = exact_layer(rng);
+  const Tensor x = randn({B, T, C}, rng, f64);
+  const std::int64_t before = runs_of(Kernel::attention);
+  const Tensor fused = layer(x);
+  CHECK(runs_of(Kernel::attention) == before + 1);
+  const Tensor with_weights = layer.with_weights(x).output;
+  Hooks hooks(layer);
+  hooks.record("weights");
+  const Tensor tapped = layer(x);
+  CHECK(runs_of(Kernel::attention) == before + 1);
+  CHECK(hooks["weights"].shape() == Shape{B, 1, T, T});
+  CHECK(tapped.to_vector() == with_weights.to_vector());
+  CHECK(max(abs(fused - with_weights)).item() < 1e-14);
 }
 
 TEST_CASE("SelfAttention: the future has no influence on the past", "[layers]") {
@@ -98,7 +117,7 @@ TEST_CASE("SelfAttention: the future has no influence on the past", "[layers]") 
   }
 }
 
-TEST_CASE("SelfAttention: a query that sees nothing gets zeros", "[layers]") {
+TEST_CASE("SelfAttention: a query that sees no key gets zeros", "[layers]") {
   Rng rng(1);
   const SelfAttention layer(C, D, rng);
   const auto [output, weights] = layer.with_weights(randn({B, T, C}, rng), Mask::lengths({T, 0}));
@@ -108,17 +127,17 @@ TEST_CASE("SelfAttention: a query that sees nothing gets zeros", "[layers]") {
   }
 }
 
-TEST_CASE("SelfAttention: a watch reads and replaces its map", "[layers]") {
+TEST_CASE("SelfAttention: hooks read and replace its weights", "[layers]") {
   Rng rng(1);
   const SelfAttention layer = exact_layer(rng);
   const Tensor x = randn({B, T, C}, rng, f64);
   const Tensor map = layer.with_weights(x).weights;
-  Hooks watch(layer);
-  watch.record("*").replace("weights", [](const Tapped& t) { return zeros(t.value.shape(), f64); });
+  Hooks hooks(layer);
+  hooks.record("*").replace("weights", [](const Tapped& t) { return zeros(t.value.shape(), f64); });
   const Attention seen = layer.with_weights(x);
-  CHECK(watch["weights"].shape() == Shape{B, 1, T, T});
-  CHECK(watch["weights"].to_vector() == map.to_vector());
-  CHECK(softmax(watch["scores"]).to_vector() == map.to_vector());
+  CHECK(hooks["weights"].shape() == Shape{B, 1, T, T});
+  CHECK(hooks["weights"].to_vector() == map.to_vector());
+  CHECK(softmax(hooks["scores"]).to_vector() == map.to_vector());
   for (const double y : seen.output.to_vector()) CHECK(y == 0);
 }
 

@@ -97,7 +97,6 @@ struct FOVEA_API MultiHeadAttention {
   Tensor keys(const Tensor& x, std::int64_t position) const;
   Tensor values(const Tensor& x) const;
   Tensor joined(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const;
-  Tensor attended(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) const;
 };
 
 }  // namespace fovea

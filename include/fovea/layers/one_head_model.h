@@ -15,12 +15,12 @@
 
 namespace fovea {
 
-/// The smallest language model that attends: one head, and nothing else that could look back.
+/// The smallest language model with attention: a single head, and no other part that sees earlier tokens.
 ///   x = embedding(ids) + positions,  h = x + attention(x),  logits = h W + b.
 ///
-/// At first embeddings are draws from N(0, 0.4^2), quieter than the positions, and the weights of attention
-/// are uniform with variance 1/C, which keeps the scale of what they multiply: so the head soon finds where
-/// to look.
+/// Embeddings are initialised from N(0, 0.4^2), smaller than the positions, and the weights of attention
+/// uniformly with variance 1/C, which keeps the variance of their input: so the head soon learns where to
+/// look.
 ///
 /// Shapes: ids (B, T) -> logits (B, T, V). Throws: IndexError for an id outside [0, V).
 struct FOVEA_API OneHeadModel {
@@ -31,13 +31,14 @@ struct FOVEA_API OneHeadModel {
 
   struct Prediction {
     Tensor logits;   ///< (B, T, V)
-    Tensor weights;  ///< (B, T, T): what each row attends to
+    Tensor weights;  ///< (B, T, T): row i says how much token i attends to each token
   };
 
   /// Throws: ValueError if a size is below 1.
   OneHeadModel(std::int64_t vocabulary, std::int64_t d_model, Rng& rng);
 
   Tensor operator()(const Indices& ids, const Mask& mask = Mask::causal()) const;
+  /// The logits together with the attention map, which `operator()` does not compute.
   Prediction with_weights(const Indices& ids, const Mask& mask = Mask::causal()) const;
 
   static void visit(const OneHeadModel& self, Visitor& v) {

@@ -12,12 +12,13 @@
 namespace fovea {
 
 /// One head of scaled dot-product self-attention (Vaswani et al. 2017, eq. 1):
-///   A = softmax(Q K^T / sqrt(D), masked),  y = A V Wo,  with Q = x Wq, K = x Wk, V = x Wv.
+///   A = softmax(mask(Q K^T / sqrt(D))),  y = A V Wo,  with Q = x Wq, K = x Wk, V = x Wv.
 ///
-/// At first each weight is uniform in +-1/sqrt(its number of rows).
-/// Shapes: x (B, T, C) -> (B, T, C); weights (B, T, T), rows summing to 1. The B axis may be missing.
-/// Throws: ShapeError if x does not fit the weights.
-/// Taps: "scores", "weights" (B, 1, T, T).
+/// Each parameter is initialised uniformly within +-1/sqrt(its number of rows). The map A is computed only if
+/// it is asked for (`with_weights`) or tapped; otherwise the fused kernel of `attention` does the work.
+/// Shapes: x (B, T, C) or (T, C) -> the same; A (B, T, T) or (T, T).
+/// Throws: ShapeError if x does not fit the parameters.
+/// Taps: "scores" and "weights" (B, 1, T, T).
 struct FOVEA_API SelfAttention {
   Tensor Wq, Wk, Wv;  ///< (C, D)
   Tensor Wo;          ///< (D, C)
@@ -27,7 +28,8 @@ struct FOVEA_API SelfAttention {
 
   Tensor operator()(const Tensor& x, const Mask& mask = Mask::causal()) const;
 
-  /// The output together with the weights A: row i says how much query i takes from each key.
+  /// The output together with the weights A. Row i of A says how much query i takes from each key; it sums to
+  /// 1, or is 0 if the mask hides every key.
   Attention with_weights(const Tensor& x, const Mask& mask = Mask::causal()) const;
 
   static void visit(const SelfAttention& self, Visitor& v) {
@@ -36,6 +38,9 @@ struct FOVEA_API SelfAttention {
     v("Wv", self.Wv);
     v("Wo", self.Wo);
   }
+
+ private:
+  Attention attended(const Tensor& x, const Mask& mask, bool with_weights) const;
 };
 
 }  // namespace fovea

@@ -100,6 +100,27 @@ TEST_CASE("writing to a recorded tensor is an error, and to a leaf it is not") {
   CHECK(x.version() == 1);
 }
 
+TEST_CASE("an input that was not given is undefined, needs no gradient and is undefined among the saved") {
+  // x + bias, as a rule with an optional input is written.
+  const auto shift = [](const Tensor& x, const Tensor& bias) {
+    const Tensor y = bias.defined() ? (x + bias).detach() : x.detach();
+    return record("shift", y, {x, bias}, {x, bias},
+                  [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                    CHECK(saved[0].defined());
+                    CHECK(saved[1].defined() == needs[1]);
+                    return {dy, needs[1] ? Gradient(dy) : Gradient()};
+                  });
+  };
+  const Anomaly checked;
+  Tensor x = leaf(tensor({3, 5}));
+  backward(shift(x, {}), {.gradient = tensor({2, 7})});
+  CHECK(x.grad().to_vector() == std::vector<double>{2, 7});
+  Tensor bias = leaf(tensor({11, 13}));
+  backward(shift(x, bias), {.gradient = tensor({2, 7})});
+  CHECK(bias.grad().to_vector() == std::vector<double>{2, 7});
+  CHECK_FALSE(shift(x.detach(), {}).requires_grad());
+}
+
 TEST_CASE("an op of several outputs gets the cotangents of those that were used") {
   Tensor x = leaf(tensor({3, 5}, f64));
   std::size_t defined = 0;

@@ -22,7 +22,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-// q, k, v as leaves, and the gradients of a random function of attention.
+// Attention of the leaves q, k, v, and its gradients for a random cotangent.
 struct Run {
   Tensor q, k, v, output, weights;
   std::vector<Tensor> gradients;
@@ -40,14 +40,16 @@ struct Run {
 
 using Implementation = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const AttentionOptions&);
 
-// What a long run needs: some sequences, and options that may have a gradient.
+// The shapes of q and k (v has that of k), and options; the tensors among these are replaced by random
+// leaves.
 struct Problem {
   std::string name;
   Shape q, k;
   AttentionOptions options;
 };
 
-// Value and all gradients of one implementation, those of bias, relative and sinks if there are any.
+// All gradients of one implementation (of q, k, v, and of bias, relative_bias and sinks where there are any),
+// and its value last.
 std::vector<Tensor> results(Implementation function, const Problem& problem, Dtype dtype) {
   Rng rng(13);
   const auto leaf = [&](const Shape& shape) { return to(randn(shape, rng, f32), dtype).set_requires_grad(); };
@@ -74,8 +76,8 @@ double distance(const Tensor& a, const Tensor& b) {
   return max(difference).item() / scale;
 }
 
-// Every option alone, and all of them, on sequences of `time`.
-std::vector<Problem> problems(std::int64_t time) {
+// Every option alone, and all of them together, on sequences of length `time`.
+std::vector<Problem> problems_of_length(std::int64_t time) {
   const Shape shape{1, 2, time, 5};
   const Tensor bias = empty({2, time, time}), relative = empty({2, 2 * time - 1}), sinks = empty({2});
   const Bool pattern({time, time}, [=](std::uint8_t* out) {
@@ -110,7 +112,7 @@ std::vector<Problem> problems(std::int64_t time) {
         .sinks = empty({4})}}};
 }
 
-// x with a value in place of everything at those positions of axis 2.
+// x with one value in every place from position `from` of axis 2 on.
 Tensor with_rows(const Tensor& x, std::int64_t from, double value) {
   const Tensor hidden = full({x.size(0), x.size(1), x.size(2) - from, x.size(3)}, value, x.dtype());
   return concat({slice(x, 2, 0, from), hidden}, 2);
@@ -118,7 +120,7 @@ Tensor with_rows(const Tensor& x, std::int64_t from, double value) {
 
 }  // namespace
 
-TEST_CASE("attention's rows sum to 1, or are 0 where nothing is seen") {
+TEST_CASE("attention: rows of weights sum to 1, or are 0 where the mask hides every key") {
   const Dtype dtype = GENERATE(f32, f64);
   Rng rng(3);
   const auto draw = [&](const Shape& shape) { return randn(shape, rng, dtype); };
@@ -135,7 +137,7 @@ TEST_CASE("attention's rows sum to 1, or are 0 where nothing is seen") {
   CHECK(select(run.output, 0, 1).to_vector() == std::vector<double>(3 * 4 * 11, 0));
 }
 
-TEST_CASE("a mask that hides everything gives zeros in value and in every gradient") {
+TEST_CASE("attention: a mask that hides everything gives zeros in value and in every gradient") {
   const Dtype dtype = GENERATE(f32, f64);
   const bool create_graph = GENERATE(false, true);
   Rng rng(5);
@@ -150,7 +152,7 @@ TEST_CASE("a mask that hides everything gives zeros in value and in every gradie
   for (const Tensor& gradient : second) CHECK_FALSE(any(gradient != 0.0));
 }
 
-TEST_CASE("what is hidden from every query has no influence, be it NaN or infinite") {
+TEST_CASE("attention with weights: keys hidden from every query have no influence, even NaN and infinity") {
   const Dtype dtype = GENERATE(f32, f64);
   const double hidden = GENERATE(not_a_number, infinity, -infinity, 1e30);
   Rng rng(7);
@@ -168,7 +170,7 @@ TEST_CASE("what is hidden from every query has no influence, be it NaN or infini
   }
 }
 
-TEST_CASE("padding of one sequence does not reach another") {
+TEST_CASE("attention: padding of one sequence does not reach another") {
   Rng rng(11);
   const auto draw = [&](const Shape& shape) { return randn(shape, rng, f64); };
   const Tensor q = draw({2, 1, 3, 5}), k = draw({2, 1, 4, 5}), v = draw({2, 1, 4, 5});
@@ -181,8 +183,8 @@ TEST_CASE("padding of one sequence does not reach another") {
   for (std::size_t i = 0; i < 30; ++i) CHECK(both.to_vector()[i] == Approx(expected.to_vector()[i]));
 }
 
-TEST_CASE("the essay's self_attention, by hand") {
-  // One dimension, so that all can be worked out: scores q k, weights softmax(scores), y = A v wo.
+TEST_CASE("self_attention: a case worked out by hand") {
+  // With C = D = 1, every number can be worked out: scores q k, weights A = softmax(scores), y = A v wo.
   const Tensor x = reshape(tensor({1, 2}, f64), {2, 1});
   const auto weight = [](double w) { return full({1, 1}, w, f64); };
   const Attention y = self_attention(x, weight(0.5), weight(1), weight(3), weight(2));
@@ -195,9 +197,9 @@ TEST_CASE("the essay's self_attention, by hand") {
   CHECK(y.output.to_vector()[1] == Approx(6 * a + 12 * (1 - a)));
 }
 
-TEST_CASE("fused attention agrees with the composed one, for every option") {
+TEST_CASE("attention: the fused kernel agrees with the reference, for every option") {
   const std::int64_t time = GENERATE(1, 49, 64, 257);
-  for (const Problem& problem : problems(time)) {
+  for (const Problem& problem : problems_of_length(time)) {
     INFO(problem.name << ", T = " << time);
     const std::int64_t forward = runs_of(Kernel::attention), backward = runs_of(Kernel::attention_backward);
     const std::vector<Tensor> expected = results(reference::attention, problem, f64);
@@ -216,9 +218,9 @@ TEST_CASE("fused attention agrees with the composed one, for every option") {
   }
 }
 
-TEST_CASE("attention gives the same bits on any number of threads") {
+TEST_CASE("attention: the same bits for any number of threads") {
   const int before = threads();
-  for (const Problem& problem : problems(257)) {
+  for (const Problem& problem : problems_of_length(257)) {
     INFO(problem.name);
     set_threads(1);
     const std::vector<Tensor> expected = results(attention, problem, f32);
@@ -231,7 +233,7 @@ TEST_CASE("attention gives the same bits on any number of threads") {
   set_threads(before);
 }
 
-TEST_CASE("attention's memory grows with T, not with its square") {
+TEST_CASE("attention: memory grows with T, not with its square") {
   const auto peak_above_inputs = [](std::int64_t time) {
     Rng rng(1);
     const auto leaf = [&](const Shape& shape) { return randn(shape, rng).set_requires_grad(); };
@@ -253,7 +255,7 @@ TEST_CASE("attention's memory grows with T, not with its square") {
   CHECK(large < 1024 * 1024);
 }
 
-TEST_CASE("large logits keep their weights, and none overflows") {
+TEST_CASE("attention: large scores do not overflow") {
   const Dtype dtype = GENERATE(f32, f64);
   for (const Implementation function : {Implementation(attention), Implementation(reference::attention)}) {
     const Tensor q = full({1, 1, 2, 1}, 100, dtype).set_requires_grad();
@@ -268,7 +270,7 @@ TEST_CASE("large logits keep their weights, and none overflows") {
   }
 }
 
-TEST_CASE("a row that sees nothing gives zeros with sinks, biases and dropout as well") {
+TEST_CASE("attention: a query that sees no key gives zeros with sinks, biases and dropout as well") {
   const Implementation function = GENERATE(Implementation(attention), Implementation(reference::attention));
   const Dtype dtype = GENERATE(f32, f64);
   for (const Mask& mask : {Mask::lengths({0, 0}), Mask::drop(Bool{true, true, true}), Mask::causal()}) {
@@ -286,7 +288,7 @@ TEST_CASE("a row that sees nothing gives zeros with sinks, biases and dropout as
   }
 }
 
-TEST_CASE("a query that sees nothing has no influence, be it NaN") {
+TEST_CASE("attention: a query that sees no key has no influence, even if it is NaN") {
   const Implementation function = GENERATE(Implementation(attention), Implementation(reference::attention));
   Rng rng(23);
   const auto draw = [&](const Shape& shape) { return randn(shape, rng).set_requires_grad(); };
@@ -297,7 +299,7 @@ TEST_CASE("a query that sees nothing has no influence, be it NaN") {
   for (const Tensor& d : grad({y}, {q, k, v}, {.gradients = {ones({1, 1, 3, 3})}})) CHECK(all(is_finite(d)));
 }
 
-TEST_CASE("what is hidden has no influence on fused attention, in any tile") {
+TEST_CASE("attention: keys hidden from every query have no influence on the fused kernel, in any block") {
   const double hidden = GENERATE(not_a_number, infinity);
   Rng rng(41);
   const Bool first_200({300}, [](std::uint8_t* out) {
@@ -320,7 +322,7 @@ TEST_CASE("what is hidden has no influence on fused attention, in any tile") {
   }
 }
 
-TEST_CASE("the causal mask is aligned at the last query and the last key") {
+TEST_CASE("attention: the causal mask aligns the last query with the last key") {
   // Two queries of five keys: the first sees four of them.
   const Tensor v = reshape(tensor({1, 2, 3, 4, 5}, f64), {1, 1, 5, 1});
   const Tensor y = attention(zeros({1, 1, 2, 1}, f64), zeros({1, 1, 5, 1}, f64), v, {.mask = Mask::causal()});
@@ -328,7 +330,7 @@ TEST_CASE("the causal mask is aligned at the last query and the last key") {
   CHECK(y.at({0, 0, 1, 0}) == Approx(3));
 }
 
-TEST_CASE("attention of nothing is nothing") {
+TEST_CASE("attention: sizes of zero give empty results, or zeros where there are no keys") {
   for (const Implementation function : {Implementation(attention), Implementation(reference::attention)}) {
     const auto shape_for = [&](const Shape& q, const Shape& k) {
       Problem problem{"", q, k, {.mask = Mask::causal(), .sinks = empty({q[1]})}};
@@ -345,7 +347,7 @@ TEST_CASE("attention of nothing is nothing") {
   }
 }
 
-TEST_CASE("fused attention can be differentiated twice over several tiles") {
+TEST_CASE("attention: second derivatives over several blocks agree with the reference") {
   Rng rng(29);
   const auto draw = [&](const Shape& shape) { return randn(shape, rng, f64).set_requires_grad(); };
   const Tensor q = draw({1, 1, 70, 2}), k = draw({1, 1, 150, 2}), v = draw({1, 1, 150, 2});
@@ -362,7 +364,7 @@ TEST_CASE("fused attention can be differentiated twice over several tiles") {
   CHECK(distance(through_fused, second(reference::attention)) < 1e-13);
 }
 
-TEST_CASE("dropout of attention is repeated by a scope with the same state, and off without one") {
+TEST_CASE("attention: scopes with the same seed drop the same weights, and none is dropped without a scope") {
   Rng rng(31);
   const Tensor q = randn({1, 2, 100, 3}, rng), k = randn({1, 2, 100, 3}, rng), v = randn({1, 2, 100, 3}, rng);
   const auto with_seed = [&](std::uint64_t seed) {
@@ -374,7 +376,7 @@ TEST_CASE("dropout of attention is repeated by a scope with the same state, and 
   CHECK_FALSE(any(attention(q, k, v, {.dropout = 0.5}) != attention(q, k, v)));
 }
 
-TEST_CASE("attention_weights finds the map of a fused run") {
+TEST_CASE("attention_weights: the weights of a call of attention") {
   Rng rng(37);
   const Tensor q = randn({2, 4, 9, 3}, rng), k = randn({2, 2, 11, 3}, rng), v = randn({2, 2, 11, 3}, rng);
   const AttentionOptions options{.mask = Mask::causal() & Mask::lengths({11, 4}),
@@ -391,7 +393,7 @@ TEST_CASE("attention_weights finds the map of a fused run") {
   CHECK_FALSE(any(by_steps != both.output));
 }
 
-TEST_CASE("alibi_slopes are those of the paper, also for heads that are no power of two") {
+TEST_CASE("alibi_slopes: those of the paper, also where the number of heads is no power of two") {
   CHECK(alibi_slopes(8, f64).to_vector() ==
         std::vector<double>{0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625});
   CHECK(alibi_slopes(1, f64).to_vector() == std::vector<double>{0.00390625});
@@ -401,8 +403,8 @@ TEST_CASE("alibi_slopes are those of the paper, also for heads that are no power
   CHECK_THROWS_AS(alibi_slopes(0), ValueError);
 }
 
-TEST_CASE("relative_buckets are those of T5") {
-  // One query after 200 keys, itself the last: distances 199 to 0 behind.
+TEST_CASE("relative_buckets: those of T5") {
+  // One query and 200 keys, of which the last is at its own position: keys at distances 199 to 0 behind it.
   const Indices behind = relative_buckets(1, 200);
   const auto at = [&](std::int64_t distance) { return behind[199 - distance]; };
   for (std::int64_t distance = 0; distance < 16; ++distance) CHECK(at(distance) == distance);
@@ -411,7 +413,7 @@ TEST_CASE("relative_buckets are those of T5") {
   CHECK(at(64) == 26);
   CHECK(at(127) == 31);
   CHECK(at(199) == 31);
-  // Both ways, with two keys ahead of the first of three queries: distances -2 to 2.
+  // Three queries and three keys: distances from -2 (behind) to 2 (ahead).
   const Indices both = relative_buckets(3, 3, {.bidirectional = true});
   CHECK(std::vector<std::int64_t>(both.values().begin(), both.values().end()) ==
         std::vector<std::int64_t>{2, 1, 0, 17, 18});

@@ -24,7 +24,8 @@ FOVEA_API void release(Node* node) noexcept;
 // --- What an op's author uses
 // -------------------------------------------------------------------------------
 
-/// The tensors an op saved, inside its rule, in the order they were saved.
+/// The tensors that an op saved, inside its rule, in the order in which they were saved. Where an undefined
+/// Tensor was saved, an undefined Tensor is returned.
 class FOVEA_API Saved {
  public:
   explicit Saved(const detail::Node* node) : node_(node) {}
@@ -106,8 +107,9 @@ inline TensorRefs refs(TensorList list) { return {list.begin(), list.size()}; }
 /// Gives `value`, which an op has just computed from `inputs`, its place in the graph, and returns it.
 ///
 /// rule: (const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients. `saved` may hold inputs, the
-/// value itself, or anything else the rule needs. Nothing is recorded (and nothing kept) when gradients are
-/// off or no input needs one. `name` must outlive the graph: use a string literal.
+/// value itself, or anything else that the rule needs. An optional input that was not given is passed as an
+/// undefined Tensor: it needs no gradient. Nothing is recorded, and nothing kept, when gradients are off or
+/// no input needs one. `name` must outlive the graph: use a string literal.
 template <class F>
 Tensor record(const char* name, Tensor value, TensorList inputs, TensorList saved, F&& rule) {
   detail::record_values(name, {&value, 1}, detail::refs(inputs), detail::refs(saved), detail::Order::any,

@@ -84,7 +84,7 @@ std::vector<double> shortsighted_logits(std::span<const std::int64_t> prefix) {
 
 }  // namespace
 
-TEST_CASE("agreement: the essay's sentence, annotated", "[train]") {
+TEST_CASE("agreement: an example sentence, annotated", "[train]") {
   const Agreement::Sentence sentence = task().parse("the key to the cabinets is rusted.");
   CHECK(task().vocabulary().decode(std::span(sentence.ids).subspan(1)) == Agreement::example);
   CHECK(sentence.ids.size() == 9);
