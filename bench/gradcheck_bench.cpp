@@ -1,4 +1,4 @@
-// What checking gradients costs. peers/gradcheck.py checks the same attention layer with PyTorch's checker.
+// Measures gradcheck. peers/gradcheck.py checks the same attention layer with PyTorch's gradcheck.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ void report_of(benchmark::State& state, const GradcheckReport& report) {
   state.counters["evaluations"] = static_cast<double>(report.evaluations);
 }
 
-// Every element of all parameters and of the input (2, 7, 24).
+// Checks every element of all parameters and of the input (2, 7, 24).
 void attention_in_full(benchmark::State& state) {
   Rng rng(1);
   const MultiHeadAttention layer(channels, heads, rng);
@@ -29,7 +29,7 @@ void attention_in_full(benchmark::State& state) {
   report_of(state, report);
 }
 
-// A feed-forward layer of 100,000 parameters along random directions.
+// Checks a linear layer of 100,000 parameters along random directions.
 void large_layer_screened(benchmark::State& state) {
   Rng rng(1);
   const Linear layer(250, 400, rng);
