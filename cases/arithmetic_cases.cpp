@@ -55,7 +55,7 @@ void add_special_binary(Cases& cases) {
   });
 }
 
-// Ops of one tensor, some of them with a number.
+// Ops of one tensor, or of a tensor and a number.
 void add_unary(Cases& cases) {
   const auto unary = [&](const std::string& name, Tensor (*op)(const Tensor&), double (*formula)(double),
                          Domain domain = {}) {

@@ -27,8 +27,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const Shape few_queries{1, 2, 3, 2}, few_keys{1, 2, 5, 2};
 
-// --- Calls that must throw
-// -----------------------------------------------------------------------------------
+// --- Calls that must throw ---------------------------------------------------------------------------------
 
 void refuse_wrong_shapes(Case& c) {
   const auto refuses = [&](const std::string& what, const Shape& q, const Shape& k, const Shape& v) {
@@ -71,8 +70,7 @@ void refuse_wrong_options(Case& c) {
   refuses(value, "dropout of 2", "[attention] dropout of 2", [] { return AttentionOptions{.dropout = 2}; });
 }
 
-// --- Examples
-// ------------------------------------------------------------------------------------------------
+// --- Examples ----------------------------------------------------------------------------------------------
 
 // Attention of one head in one sequence: takes (T, D) as (1, 1, T, D).
 NamedFunction attention_of_one_head(const Mask& mask) {
@@ -146,8 +144,7 @@ Example several_blocks(AttentionVariant variant) {
   return example;
 }
 
-// --- Rows
-// ----------------------------------------------------------------------------------------------------
+// --- Rows --------------------------------------------------------------------------------------------------
 
 void add_plain(Cases& cases, const std::string& name, const AttentionOptions& options) {
   cases.add(name, [&](Case& c) {

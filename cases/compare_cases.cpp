@@ -146,7 +146,7 @@ void add_extrema(Cases& cases) {
                  .value = {1, 2},
                  .cotangent = {3, 5},
                  .gradients = {{"a", {1.5, 2.5}}, {"b", {1.5, 2.5}}}});
-      c.example({.name = "NaN stays",
+      c.example({.name = "NaN is propagated",
                  .inputs = {{"a", tensor({nan, 1}, f64)}, {"b", tensor({1, nan}, f64)}},
                  .value = {nan, nan}});
       c.refuses<ShapeError>("shapes that do not broadcast", fmt::format("[{}]", name), [=](const Inputs&) {
@@ -165,7 +165,7 @@ void add_clamp(Cases& cases) {
     c.oracle = [](const Inputs& in) {
       return map_elements(in["x"], [](double x) { return std::clamp(x, -0.75, 1.25); });
     };
-    c.example({.name = "at its bounds and beyond",
+    c.example({.name = "at and outside its bounds",
                .inputs = {{"x", tensor({-1, -0.75, 0, 1.25, 2, nan}, f64)}},
                .value = {-0.75, -0.75, 0, 1.25, 1.25, nan},
                .cotangent = {2, 3, 5, 7, 11, 0},

@@ -20,10 +20,10 @@ void add_concat_of_two(Cases& cases) {
         return at[1] < a.size(1) ? a.at({at[0], at[1], at[2]}) : b.at({at[0], at[1] - a.size(1), at[2]});
       });
     };
-    c.refuses<ShapeError>("another axis differs", "[concat]", [](const Inputs& in) {
+    c.refuses<ShapeError>("sizes that differ along another axis", "[concat]", [](const Inputs& in) {
       return concat({in["a"], in["b"]}, 0);
     });
-    c.refuses<ShapeError>("nothing to join", "[concat]", [](const Inputs&) { return concat({}, 0); });
+    c.refuses<ShapeError>("no tensors", "[concat]", [](const Inputs&) { return concat({}, 0); });
     c.refuses<ShapeError>("an axis out of range", "[concat] axis 3", [](const Inputs& in) {
       return concat({in["a"], in["a"]}, 3);
     });
@@ -34,7 +34,7 @@ void add_concat_of_two(Cases& cases) {
 }
 
 void add_concat_of_several(Cases& cases) {
-  cases.add("concat, the same tensor thrice, along the last axis", [](Case& c) {
+  cases.add("concat, the same tensor three times, along the last axis", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return concat({in["x"], in["x"] * in["x"], in["x"]}, -1); };
     c.oracle = [](const Inputs& in) {
@@ -46,7 +46,7 @@ void add_concat_of_several(Cases& cases) {
       });
     };
   });
-  cases.add("concat, of many", [](Case& c) {
+  cases.add("concat, of many tensors", [](Case& c) {
     for (int i = 0; i < 11; ++i) c.input(fmt::format("x{}", i), {3, 2});
     c.value = [](const Inputs& in) {
       std::vector<Tensor> pieces;
@@ -82,7 +82,7 @@ void add_stack(Cases& cases) {
       c.refuses<ShapeError>("shapes that differ", "[stack]", [=](const Inputs& in) {
         return stack({in["a"], transpose(in["b"])}, axis);
       });
-      c.refuses<ShapeError>("nothing to join", "[stack]", [=](const Inputs&) { return stack({}, axis); });
+      c.refuses<ShapeError>("no tensors", "[stack]", [=](const Inputs&) { return stack({}, axis); });
     });
   }
 }

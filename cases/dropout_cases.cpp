@@ -8,7 +8,8 @@
 namespace fovea {
 namespace {
 
-// Element i of a group of 64 is decided by word i / 16 of counter i % 16 of the group.
+// Whether dropout drops element i. Within a group of 64 elements, word i / 16 of the random numbers for
+// counter i % 16 decides on element i.
 bool dropped(std::uint64_t key, std::int64_t i, double p) {
   const auto counter = static_cast<std::uint64_t>(i / 64 * 16 + i % 16);
   return philox(key, counter)[static_cast<std::size_t>(i % 64 / 16)] < std::ldexp(p, 32);

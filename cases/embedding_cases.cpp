@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Ids of that shape in which some rows of the table occur twice and, if there are enough, some not at all.
+// Ids of that shape. Some occur twice and, if the vocabulary is large enough, some do not occur.
 Indices spread_ids(const Shape& shape, std::int64_t vocabulary) {
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < numel(shape); ++i) ids.push_back(i * i % vocabulary);
@@ -19,7 +19,7 @@ void add_lookups(Cases& cases) {
     cases.add("embedding, ids " + to_string(shape), [=](Case& c) {
       c.input("table", {7, 3});
       c.not_empty = {7};
-      // Alone, a lookup of nothing has nothing to check.
+      // A lookup of no ids has no elements to check, so the table is added to it.
       const auto with_rest = [=](const Tensor& y, const Tensor& table) {
         return empty_lookup ? sum(y) + table : y;
       };
@@ -47,7 +47,7 @@ void add_lookups(Cases& cases) {
       c.refuses<IndexError>("a negative id", "[embedding] id -1 at position (2,)", [](const Inputs& in) {
         return embedding(in["table"], Indices{0, 1, -1});
       });
-      c.refuses<ShapeError>("a table that is no matrix", "[embedding]",
+      c.refuses<ShapeError>("a table that is not a matrix", "[embedding]",
                             [](const Inputs&) { return embedding(zeros({7}), Indices{0}); });
     });
   }
@@ -70,7 +70,7 @@ void add_padding(Cases& cases) {
       }
       return from_values(values, {2, 3, table.size(1)}, f64);
     };
-    c.example({.name = "NaN in the padding's row",
+    c.example({.name = "NaN in the row of the padding id",
                .inputs = {{"table", tensor({{1, 2}, {std::nan(""), std::nan("")}, {3, 4}}, f64)}},
                .value = {0, 0, 3, 4, 0, 0, 1, 2},
                .cotangent = {3, 5, 7, 11, 13, 17, 19, 23},

@@ -24,7 +24,7 @@ Tensor normalize_rows(const Tensor& x, const Tensor& gain, const Tensor& bias, d
   return from_values(values, x.shape(), f64);
 }
 
-// So many rows that the sums over them are cut into pieces. Each is (-1, 1) or (1, -1).
+// So many rows that the sums over them are computed in chunks. Each row is (-1, 1) or (1, -1).
 Example many_rows() {
   constexpr std::int64_t rows = 70'001;
   const double spread = std::sqrt(1 + 1e-5);
@@ -87,7 +87,7 @@ void add_known_values(Cases& cases) {
   cases.add("layer_norm, known values", [](Case& c) {
     c.input("x", {3, 7});
     c.not_empty = {7};
-    c.f32_roundings = 128;  // in a constant row all is multiplied by 1 / sqrt(1e-5) = 316
+    c.f32_roundings = 128;  // in a constant row everything is multiplied by 1 / sqrt(1e-5) = 316
     c.value = [](const Inputs& in) { return layer_norm(in["x"]); };
     c.oracle = [](const Inputs& in) { return normalize_rows(in["x"], {}, {}, 1e-5); };
     const double spread = std::sqrt(1.25 + 1e-5);

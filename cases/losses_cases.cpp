@@ -19,7 +19,7 @@ std::string suffix_of(Reduction reduction) {
   return reduction == Reduction::mean ? "" : reduction == Reduction::sum ? ", summed" : ", by element";
 }
 
-// -p y log s - (1 - y) log(1 - s)
+// -p y log s - (1 - y) log(1 - s) for every element, where s is the sigmoid of the logit and p its weight.
 Tensor binary_by_elements(const Tensor& logits, const Tensor& targets, const Tensor& weights,
                           Reduction reduction) {
   std::vector<double> losses = logits.to_vector();
@@ -80,7 +80,7 @@ void add_losses_cases(Cases& cases) {
     for (const bool weighted : {false, true}) add_binary_cross_entropy(cases, reduction, weighted);
     add_mean_squared_error(cases, reduction);
   }
-  cases.add("binary_cross_entropy_with_logits, far out", [](Case& c) {
+  cases.add("binary_cross_entropy_with_logits, large logits", [](Case& c) {
     c.input("logits", {4});
     c.fixed_sizes = {4};
     const auto with = [](const Tensor& logits) {

@@ -3,7 +3,7 @@
 namespace fovea {
 namespace {
 
-// The product as a sum of outer products: nothing of a matrix product is in it. Both of rank 2 or more.
+// The product of matrices as a sum of outer products, without a matrix product. Both have two or more axes.
 Tensor sum_of_products(const Tensor& a, const Tensor& b) {
   Shape rows = a.shape(), columns = b.shape();
   rows.push_back(1);
@@ -14,14 +14,15 @@ Tensor sum_of_products(const Tensor& a, const Tensor& b) {
 Tensor as_row(const Tensor& x) { return reshape(x, {1, x.size(0)}); }
 Tensor as_column(const Tensor& x) { return reshape(x, {x.size(0), 1}); }
 
-// Small whole numbers, whose sums f32 holds exactly.
+// Small integers, whose sums f32 represents exactly.
 Tensor whole_numbers(const Shape& shape, int step) {
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < numel(shape); ++i) numbers.push_back(static_cast<double>(i * step % 7 - 2));
   return from_values(numbers, shape, f64);
 }
 
-// More rows and columns than a tile has; and the inner size is cut, forward and in one gradient.
+// More rows and columns than one tile, and an inner size that is cut into chunks in the value and in one
+// gradient.
 Example several_tiles() {
   const Tensor a = whole_numbers({127, 307}, 3), b = whole_numbers({307, 113}, 5);
   const Tensor dy = whole_numbers({127, 113}, 2);
@@ -56,8 +57,8 @@ void add_matmul(Cases& cases) {
   const NamedFunction matrices = [](const Inputs& in) { return sum_of_products(in["a"], in["b"]); };
   product("matmul", {3, 5}, {5, 7}, matrices);
   product("matmul, batched", {2, 3, 5}, {2, 5, 7}, matrices);
-  product("matmul, one matrix on the right for all", {2, 3, 5}, {5, 7}, matrices);
-  product("matmul, one matrix on the left for all", {3, 5}, {2, 5, 7}, matrices);
+  product("matmul, one matrix on the right for the whole batch", {2, 3, 5}, {5, 7}, matrices);
+  product("matmul, one matrix on the left for the whole batch", {3, 5}, {2, 5, 7}, matrices);
   product("matmul, batch axes broadcast on both sides", {3, 1, 2, 5}, {7, 5, 2}, matrices);
   product("matmul, vector by vector", {5}, {5}, [](const Inputs& in) { return sum(in["a"] * in["b"]); });
   product("matmul, vector by matrix", {5}, {5, 7},
@@ -86,7 +87,7 @@ void add_linear(Cases& cases) {
                             [](const Inputs&) {
                               return linear(zeros({8, 16, 32}), zeros({64, 128}));
                             });
-      c.refuses<ShapeError>("a weight that is no matrix", "[linear]", [](const Inputs&) {
+      c.refuses<ShapeError>("a weight that is not a matrix", "[linear]", [](const Inputs&) {
         return linear(zeros({3, 5}), zeros({5}));
       });
       c.refuses<ShapeError>("a bias of the wrong size", "[linear]", [](const Inputs&) {

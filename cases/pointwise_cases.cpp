@@ -24,7 +24,7 @@ void add_exp_and_log(Cases& cases) {
     c.input("x", {5, 7}, positive);
     c.value = [](const Inputs& in) { return log(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::log(x); }); };
-    c.example({.name = "at 0, where no gradient comes in",
+    c.example({.name = "at 0 with a cotangent of 0",
                .inputs = {{"x", tensor({0, 1}, f64)}},
                .value = {-infinity, 0},
                .cotangent = {0, 2},
@@ -67,7 +67,7 @@ void add_abs_tanh_and_erf(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return tanh(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::tanh(x); }); };
-    c.example({.name = "far out",
+    c.example({.name = "at large |x|",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {-1, 1},
                .gradients = {{"x", {0, 0}}}});
@@ -76,7 +76,7 @@ void add_abs_tanh_and_erf(Cases& cases) {
     c.input("x", {5, 7});
     c.value = [](const Inputs& in) { return erf(in["x"]); };
     c.oracle = [](const Inputs& in) { return map_elements(in["x"], [](double x) { return std::erf(x); }); };
-    c.example({.name = "far out",
+    c.example({.name = "at large |x|",
                .inputs = {{"x", tensor({-1000, 1000}, f64)}},
                .value = {-1, 1},
                .gradients = {{"x", {0, 0}}}});
@@ -99,7 +99,7 @@ void add_powers(Cases& cases) {
 
   cases.add("pow, 0", [](Case& c) {
     c.input("x", {5, 7});
-    // Alone, its gradient is zero throughout, and there would be nothing to check.
+    // x^0 has a gradient of zero everywhere, so it is multiplied by x to have something to check.
     c.value = [](const Inputs& in) { return pow(in["x"], 0) * in["x"]; };
     c.oracle = [](const Inputs& in) { return in["x"]; };
     c.example({.name = "x^0, x^1, x^2 and x^0.5 at 0",

@@ -32,7 +32,7 @@ double log_of_exps(const std::vector<double>& values) {
   return std::log(total);
 }
 
-// fold over what the axes named true in `reduced` hold, for x of rank 3.
+// Applies `fold` to the elements along the axes that are true in `reduced`, for x with three axes.
 Tensor fold_axes(const Tensor& x, const std::vector<bool>& reduced, bool keep, Fold fold) {
   Shape kept;
   for (std::size_t axis = 0; axis < 3; ++axis) kept.push_back(reduced[axis] ? 1 : x.shape()[axis]);
@@ -55,9 +55,9 @@ Tensor fold_axes(const Tensor& x, const std::vector<bool>& reduced, bool keep, F
   return from_values(values, shape, f64);
 }
 
-// A sum so long that it is cut into pieces: of small whole numbers, which f32 adds up exactly. The results
-// lie one after the other or side by side.
-Example several_pieces(bool side_by_side) {
+// Two sums so long that they are computed in chunks, of small integers, whose sum f32 represents exactly. The
+// numbers of each sum lie one after the other, or the two sums alternate.
+Example several_chunks(bool side_by_side) {
   constexpr std::int64_t n = 200'003;
   std::vector<double> x, gradient, sums(2, 0);
   for (std::int64_t i = 0; i < 2 * n; ++i) {
@@ -66,7 +66,7 @@ Example several_pieces(bool side_by_side) {
     sums[result] += x.back();
     gradient.push_back(result == 0 ? 3 : 5);
   }
-  return {.name = side_by_side ? "several pieces, side by side" : "several pieces",
+  return {.name = side_by_side ? "several chunks, alternating" : "several chunks",
           .inputs = {{"x", from_values(x, side_by_side ? Shape{n, 2} : Shape{2, n}, f64)}},
           .value = sums,
           .cotangent = {3, 5},
@@ -76,8 +76,9 @@ Example several_pieces(bool side_by_side) {
 
 using Reduce = Tensor (*)(const Tensor&, const Axes&, bool);
 
-// A reduction over several choices of axes of (2, 3, 5). `needs_elements`: it refuses to reduce nothing.
-void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin, Fold fold,
+// Rows for a reduction over several choices of axes of (2, 3, 5). `needs_elements`: reducing no elements is
+// an error.
+void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce reference_form, Fold fold,
                    bool needs_elements) {
   const auto row = [&](const std::string& which, const Axes& axes, const std::vector<bool>& reduced,
                        bool keep) {
@@ -85,7 +86,7 @@ void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin
       c.input("x", {2, 3, 5});
       c.value = [=](const Inputs& in) { return op(in["x"], axes, keep); };
       c.oracle = [=](const Inputs& in) { return fold_axes(in["x"], reduced, keep, fold); };
-      if (twin) c.reference = [=](const Inputs& in) { return twin(in["x"], axes, keep); };
+      if (reference_form) c.reference = [=](const Inputs& in) { return reference_form(in["x"], axes, keep); };
       const std::vector<std::int64_t> sizes{2, 3, 5};
       for (std::size_t axis = 0; needs_elements && axis < 3; ++axis) {
         if (reduced[axis]) c.not_empty.push_back(sizes[axis]);
@@ -96,7 +97,7 @@ void add_reduction(Cases& cases, const std::string& name, Reduce op, Reduce twin
         return op(in["x"], {1, -2}, false);
       });
       if (!needs_elements) return;
-      c.refuses<ShapeError>("nothing to reduce", fmt::format("[{}]", name), [=](const Inputs&) {
+      c.refuses<ShapeError>("no elements to reduce", fmt::format("[{}]", name), [=](const Inputs&) {
         return op(zeros({3, 0}, f64), 1, false);
       });
     });
@@ -117,24 +118,26 @@ void add_reductions(Cases& cases) {
 }
 
 void add_sum_and_mean(Cases& cases) {
-  cases.add("sum, everything", [](Case& c) {
+  cases.add("sum, all elements", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.value = [](const Inputs& in) { return sum(in["x"]); };
     c.oracle = [](const Inputs& in) { return scalar(add_up(in["x"].to_vector()), f64); };
-    c.example(several_pieces(false));
-    c.example(several_pieces(true));
+    c.example(several_chunks(false));
+    c.example(several_chunks(true));
   });
-  cases.add("mean, everything", [](Case& c) {
+  cases.add("mean, all elements", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.not_empty = {2, 3, 5};
     c.value = [](const Inputs& in) { return mean(in["x"]); };
     c.oracle = [](const Inputs& in) { return scalar(average(in["x"].to_vector()), f64); };
-    c.refuses<ShapeError>("nothing to average", "[mean]", [](const Inputs&) { return mean(zeros({3, 0})); });
+    c.refuses<ShapeError>("no elements to average", "[mean]", [](const Inputs&) {
+      return mean(zeros({3, 0}));
+    });
   });
 }
 
 void add_max(Cases& cases) {
-  cases.add("max, everything", [](Case& c) {
+  cases.add("max, all elements", [](Case& c) {
     c.input("x", {2, 3, 5});
     c.not_empty = {2, 3, 5};
     c.value = [](const Inputs& in) { return max(in["x"]); };
@@ -144,18 +147,19 @@ void add_max(Cases& cases) {
                .value = {3},
                .cotangent = {6},
                .gradients = {{"x", {0, 2, 2, 0, 2}}}});
-    c.example(
-        {.name = "NaN is not passed over", .inputs = {{"x", tensor({1, nan, 3}, f64)}}, .value = {nan}});
-    c.example({.name = "all -inf",
+    c.example({.name = "NaN is propagated", .inputs = {{"x", tensor({1, nan, 3}, f64)}}, .value = {nan}});
+    c.example({.name = "every element is -inf",
                .inputs = {{"x", tensor({-infinity, -infinity}, f64)}},
                .value = {-infinity},
                .gradients = {{"x", {0.5, 0.5}}}});
-    c.refuses<ShapeError>("nothing to compare", "[max]", [](const Inputs&) { return max(zeros({3, 0})); });
+    c.refuses<ShapeError>("no elements to compare", "[max]", [](const Inputs&) {
+      return max(zeros({3, 0}));
+    });
   });
 }
 
 void add_logsumexp(Cases& cases) {
-  cases.add("logsumexp, extremes", [](Case& c) {
+  cases.add("logsumexp, examples", [](Case& c) {
     c.input("x", {3, 5});
     c.value = [](const Inputs& in) { return logsumexp(in["x"], -1); };
     c.oracle = [](const Inputs& in) { return log(sum(exp(in["x"]), -1)); };
@@ -164,7 +168,7 @@ void add_logsumexp(Cases& cases) {
                .inputs = {{"x", tensor({{1000, 1000}, {-1000, -1000}}, f64)}},
                .value = {1000 + std::log(2.0), -1000 + std::log(2.0)},
                .gradients = {{"x", {0.5, 0.5, 0.5, 0.5}}}});
-    c.example({.name = "nothing to add up",
+    c.example({.name = "every element of a row is -inf",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, -infinity}}, f64)}},
                .value = {-infinity, 0},
                .cotangent = {3, 5},
@@ -191,10 +195,10 @@ void add_argmax(Cases& cases) {
       }
       return from_values(values, {in["x"].size(0)}, f64);
     };
-    c.example({.name = "the first of equal ones",
+    c.example({.name = "the first of equal elements",
                .inputs = {{"x", tensor({{1, 3, 3}, {-infinity, -infinity, -infinity}}, f64)}},
                .value = {1, 0}});
-    c.refuses<ShapeError>("nothing to compare", "[argmax]", [](const Inputs&) { argmax(zeros({3, 0})); });
+    c.refuses<ShapeError>("no elements to compare", "[argmax]", [](const Inputs&) { argmax(zeros({3, 0})); });
     c.refuses<ShapeError>("an axis out of range", "[argmax] axis 2",
                           [](const Inputs& in) { argmax(in["x"], 2); });
   });

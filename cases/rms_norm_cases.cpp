@@ -50,8 +50,8 @@ void add_rows(Cases& cases) {
 
 void add_known_values(Cases& cases) {
   cases.add("rms_norm, known values", [](Case& c) {
-    // As small as the root of the default eps: a row of equal, larger numbers would be their sign, whose
-    // gradient is what is left of terms that cancel.
+    // The inputs are not much larger than sqrt(eps). A row of equal, larger numbers would be normalised to
+    // their sign, whose gradient is the remainder of terms that cancel.
     c.input("x", {3, 7}, {-0.02, 0.02});
     c.not_empty = {7};
     c.value = [](const Inputs& in) { return rms_norm(in["x"]); };

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Each pair as a complex number, multiplied by exp(i angle).
+// Treats each pair of channels as a complex number and multiplies it by exp(i angle).
 Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   const std::int64_t length = x.size(-2), d = x.size(-1), r = options.dimensions.value_or(d);
   std::vector<double> values = x.to_vector();
@@ -31,10 +31,10 @@ void add_row(Cases& cases, const std::string& name, const Shape& shape, const Ro
     c.fixed_sizes = {shape.back()};
     c.value = [=](const Inputs& in) { return rotary(in["x"], options); };
     c.oracle = [=](const Inputs& in) { return turn_by_complex_numbers(in["x"], options); };
-    c.refuses<ShapeError>("an odd head", "[rotary] 5 channels", [](const Inputs&) {
+    c.refuses<ShapeError>("an odd head size", "[rotary] 5 channels", [](const Inputs&) {
       return rotary(zeros({3, 5}));
     });
-    c.refuses<ShapeError>("more channels than there are", "[rotary] 8 channels", [](const Inputs&) {
+    c.refuses<ShapeError>("more channels than x has", "[rotary] 8 channels", [](const Inputs&) {
       return rotary(zeros({3, 6}), {.dimensions = 8});
     });
     c.refuses<ShapeError>("a vector", "[rotary]", [](const Inputs&) { return rotary(zeros({6})); });
@@ -44,7 +44,8 @@ void add_row(Cases& cases, const std::string& name, const Shape& shape, const Ro
   });
 }
 
-// The reordering by places: channel 2i of an adjacent head is channel i of one in halves, 2i + 1 is i + R/2.
+// Reorders channels one by one: channels 2i and 2i + 1 of the adjacent layout are channels i and i + R/2 of
+// the layout in halves.
 Tensor reorder_by_places(const Tensor& W, std::int64_t heads, RotaryLayout from, std::int64_t r) {
   const std::int64_t width = W.size(-1), d = width / heads;
   const std::vector<double> in = W.to_vector();
@@ -78,9 +79,9 @@ void add_rotary_cases(Cases& cases) {
       c.fixed_sizes = {14};
       c.value = [=](const Inputs& in) { return convert_rotary_layout(in["W"], heads, pairing, to, 6); };
       c.oracle = [=](const Inputs& in) { return reorder_by_places(in["W"], heads, pairing, 6); };
-      c.refuses<ShapeError>("heads that do not divide", "[convert_rotary_layout] the last axis",
+      c.refuses<ShapeError>("heads that do not divide the channels", "[convert_rotary_layout] the last axis",
                             [=](const Inputs& in) { return convert_rotary_layout(in["W"], 3, pairing, to); });
-      c.refuses<ShapeError>("odd heads", "[convert_rotary_layout] 7 channels",
+      c.refuses<ShapeError>("odd head sizes", "[convert_rotary_layout] 7 channels",
                             [=](const Inputs& in) { return convert_rotary_layout(in["W"], 2, pairing, to); });
     });
   }

@@ -11,7 +11,7 @@ using cases::Visible;
 
 namespace {
 
-// The projections by matmul, and attention with one head by loops.
+// Projects x by matmul and computes attention with one head by loops.
 Tensor project_and_attend(const Inputs& in, const Visible& visible) {
   const Tensor& x = in["x"];
   const std::int64_t batch = x.rank() == 3 ? x.size(0) : 1, time = x.size(-2);

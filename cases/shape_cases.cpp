@@ -31,7 +31,7 @@ void add_reshape(Cases& cases) {
     c.refuses<ShapeError>("two sizes to infer", "[reshape]", [](const Inputs& in) {
       return reshape(in["x"], {-1, -1});
     });
-    c.refuses<ShapeError>("a size that can't be inferred", "[reshape]", [](const Inputs& in) {
+    c.refuses<ShapeError>("a size that cannot be inferred", "[reshape]", [](const Inputs& in) {
       return reshape(in["x"], {7, -1});
     });
   });
@@ -96,7 +96,7 @@ void add_broadcast_to_and_sum_to(Cases& cases) {
         return x.at({at[1], 0, at[3]});
       });
     };
-    c.refuses<ShapeError>("an axis that would have to shrink", "[broadcast_to]", [](const Inputs& in) {
+    c.refuses<ShapeError>("a size that is not 1 and differs", "[broadcast_to]", [](const Inputs& in) {
       return broadcast_to(in["x"], {1, 1, 3});
     });
     c.refuses<ShapeError>("fewer axes", "[broadcast_to]",

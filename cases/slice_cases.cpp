@@ -44,7 +44,7 @@ void add_slice(Cases& cases) {
 }
 
 void add_slice_of_slice(Cases& cases) {
-  cases.add("slice, of a slice, overlapping another", [](Case& c) {
+  cases.add("slice, of a slice, times an overlapping slice", [](Case& c) {
     c.input("x", {2, 7, 3});
     c.fixed_sizes = {7};
     c.value = [](const Inputs& in) {

@@ -41,7 +41,7 @@ void add_rows_along_axes(Cases& cases) {
 }
 
 void add_softmax(Cases& cases) {
-  // Rows longer than any packet, and what rows may hold.
+  // The rows are longer than a vector register. The examples hold masked, large and equal logits.
   cases.add("softmax, long rows", [](Case& c) {
     c.input("x", {2, 37});
     c.value = [](const Inputs& in) { return softmax(in["x"]); };
@@ -51,7 +51,7 @@ void add_softmax(Cases& cases) {
                .value = {0.25, 0.25, 0, 0.25, 0.25},
                .cotangent = {1, 2, 100, 3, 6},
                .gradients = {{"x", {-0.5, -0.25, 0, 0, 0.75}}}});
-    c.example({.name = "a row with nothing to see",
+    c.example({.name = "every logit of a row is -inf",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {0, 0, 0.5, 0.5},
                .cotangent = {3, 5, 4, 8},
@@ -70,12 +70,12 @@ void add_log_softmax(Cases& cases) {
     c.value = [](const Inputs& in) { return log_softmax(in["x"]); };
     c.oracle = [](const Inputs& in) { return reference::log_softmax(in["x"]); };
     const double l2 = std::log(2.0);
-    c.example({.name = "one masked",
+    c.example({.name = "one masked logit",
                .inputs = {{"x", tensor({3, -infinity, 3}, f64)}},
                .value = {-l2, -infinity, -l2},
                .cotangent = {4, 0, 8},
                .gradients = {{"x", {-2, 0, 2}}}});
-    c.example({.name = "a row with nothing to see",
+    c.example({.name = "every logit of a row is -inf",
                .inputs = {{"x", tensor({{-infinity, -infinity}, {0, 0}}, f64)}},
                .value = {-infinity, -infinity, -l2, -l2},
                .cotangent = {3, 5, 4, 8},

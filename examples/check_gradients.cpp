@@ -1,5 +1,5 @@
-// Checking gradients: of a function, of a layer, of what is too large to check element by element, and what a
-// wrong rule looks like in the report.
+// Checks the gradients of a function, of a layer, and of a layer that is too large to check element by
+// element, and shows the report on a wrong rule.
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@ using namespace fovea;
 namespace {
 
 // [wrong]
-// x W + b whose rule forgets to sum over the batch: it gives b the gradient of the first row alone.
+// x W + b, whose rule does not sum over the batch: the gradient of b is that of the first row only.
 Tensor wrong_linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   const Tensor y = (matmul(x, W) + b).detach();
   return record("wrong_linear", y, {x, W, b}, {x, W},

@@ -1,40 +1,27 @@
 #include "gradcheck/comparison.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <utility>
 
-#include "autograd/base/fail.h"
 #include "autograd/kernels/strided.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
+#include "gradcheck/constants.h"
 #include "gradcheck/hints.h"
+#include "gradcheck/richardson.h"
 
 namespace fovea::detail {
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
-constexpr int noise_draws = 6;
-// A rule is linear in its cotangent, so that scaling that by about 1 + 2^-30 shows its rounding only. A move
-// of a few roundings may show too little: where a factor is near a power of 2, products are then rounded
-// alike. Of a rule that is not linear, it shows 2^-30, far below the tolerance.
-constexpr double noise_scaling = 0x1p-30;
-
-// The share of the tensor's largest entry that an element's limit counts, beside the element itself.
-constexpr double share_of_largest = 0.1;
-
-// Where element i, in row-major order, lies in the tensor's array.
+// The offset of element i, in row-major order, in the array of the tensor.
 std::vector<std::int64_t> element_offsets(const Tensor& x) {
   std::vector<std::int64_t> offsets;
   kernels::for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) { offsets.push_back(offset); });
   return offsets;
 }
 
-// Moves some elements of a tensor along a direction, and puts them back.
+// Moves some elements of a tensor along a direction, and puts them back when it is destroyed.
 class Moved {
  public:
   Moved(Tensor x, std::vector<std::int64_t> offsets, std::vector<double> direction)
@@ -49,7 +36,7 @@ class Moved {
   Moved(const Moved&) = delete;
   Moved& operator=(const Moved&) = delete;
 
-  // Moves by about t; returns by how much, as far as one element can tell.
+  // Moves by t. Returns the distance: for a single element, the exact one that floating point allows.
   double to(double t) {
     double* data = x_.mutable_data<double>();
     for (std::size_t i = 0; i < offsets_.size(); ++i) data[offsets_[i]] = original_[i] + t * direction_[i];
@@ -62,15 +49,15 @@ class Moved {
   std::vector<double> direction_, original_;
 };
 
-// One line through a tensor, and what was found along it.
+// What was found along one line through a tensor.
 struct Finding {
-  std::optional<std::size_t> element;  // none: a random direction
+  std::optional<std::size_t> element;  // absent for a random direction
   double position = 0;
   double analytic = 0;
   Differences differences = {};
 };
 
-// The checks of one input.
+// Compares the gradient of one input, element by element or along random directions.
 class TensorComparison {
  public:
   TensorComparison(const Comparison& comparison, std::size_t input, std::span<const double> centre,
@@ -91,37 +78,25 @@ class TensorComparison {
 
   void check_elements(const Excluded& excluded) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      if (!excluded(name_, index_of(i))) check_element(i);
+      if (!excluded(name_, index(i))) check_element(i);
     }
   }
 
-  // Signs drawn at random, of length 1, so that a step is as long as for a single element.
+  // Compares along random directions of about length 1, where a step is as long as for a single element.
   void screen(const Screen& screen, const Excluded& excluded, Rng& rng) {
     std::vector<std::size_t> checked;
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      if (!excluded(name_, index_of(i))) checked.push_back(i);
+      if (!excluded(name_, index(i))) checked.push_back(i);
     }
     if (checked.empty()) return;
-    const double length = std::sqrt(static_cast<double>(checked.size()));
-    for (int k = 0; k < screen.directions; ++k) {
-      std::vector<std::int64_t> offsets;
-      std::vector<double> direction;
-      double analytic = 0;
-      for (const std::size_t i : checked) {
-        offsets.push_back(offsets_[i]);
-        direction.push_back((rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform()) / length);
-        analytic += direction.back() * analytic_[i];
-      }
-      Moved line(x_, std::move(offsets), std::move(direction));
-      findings_.push_back({{}, 0, analytic, differentiate_along(line, 0, analytic)});
-    }
+    for (int k = 0; k < screen.directions; ++k) check_direction(checked, rng);
     for (std::int64_t k = 0; k < screen.elements; ++k) {
       check_element(
           checked[static_cast<std::size_t>(rng.uniform_int(static_cast<std::int64_t>(checked.size())))]);
     }
   }
 
-  void report_to(GradcheckReport& report) {
+  void report_to(GradcheckReport& report) const {
     TensorCheck tensor{.order = comparison_.order, .input = name_, .shape = x_.shape()};
     double terms = 0;
     for (const Finding& found : findings_) {
@@ -129,7 +104,7 @@ class TensorComparison {
       if (std::isfinite(n)) tensor.largest = std::max(tensor.largest, n);
       terms = std::max(terms, found.differences.terms);
     }
-    const double typical = std::max(tensor.largest, terms / 100);
+    const double typical = std::max(tensor.largest, terms / constants::cancellation_divisor);
     bool all_zero = true, any_wrong = false;
     for (const Finding& found : findings_) {
       const ElementCheck element = judge(found, typical);
@@ -150,11 +125,25 @@ class TensorComparison {
   }
 
  private:
-  Shape index_of(std::size_t i) const { return position_of(static_cast<std::int64_t>(i), x_.shape()); }
+  Shape index(std::size_t i) const { return index_of(static_cast<std::int64_t>(i), x_.shape()); }
 
   void check_element(std::size_t i) {
     Moved line(x_, {offsets_[i]}, {1.0});
     findings_.push_back({i, values_[i], analytic_[i], differentiate_along(line, values_[i], analytic_[i])});
+  }
+
+  void check_direction(const std::vector<std::size_t>& elements, Rng& rng) {
+    const double length = std::sqrt(static_cast<double>(elements.size()));
+    std::vector<std::int64_t> offsets;
+    std::vector<double> direction;
+    double analytic = 0;
+    for (const std::size_t i : elements) {
+      offsets.push_back(offsets_[i]);
+      direction.push_back(random_weight(rng) / length);
+      analytic += direction.back() * analytic_[i];
+    }
+    Moved line(x_, std::move(offsets), std::move(direction));
+    findings_.push_back({{}, 0, analytic, differentiate_along(line, 0, analytic)});
   }
 
   Differences differentiate_along(Moved& line, double position, double analytic) const {
@@ -164,12 +153,13 @@ class TensorComparison {
       sample.values = flatten(comparison_.values(false));
       return sample;
     };
-    // The search is told what the rule says, so that it can stop early where that is confirmed.
-    const double limit = options_.tolerance * (std::abs(analytic) + share_of_largest * largest_analytic_);
+    // The search is given the analytic gradient, so that it can end early where a difference confirms it.
+    const double limit =
+        options_.tolerance * (std::abs(analytic) + constants::share_of_largest * largest_analytic_);
     return differentiate(along, centre_, weights_, value_noise_, {position, scale_, analytic, limit});
   }
 
-  // What a derivative that is zero may show as.
+  // The largest value that a derivative of 0 may show.
   double rounding_of(const Finding& found) const {
     return std::max(found.differences.rounding_of_zero(found.position), noise_);
   }
@@ -185,19 +175,20 @@ class TensorComparison {
     const Differences& d = found.differences;
     const Slope numeric = d.best();
     const double difference = std::abs(found.analytic - numeric.value);
-    const double scale = std::abs(numeric.value) + share_of_largest * typical;
+    const double scale = std::abs(numeric.value) + constants::share_of_largest * typical;
     const double rounding = rounding_of(found);
 
-    ElementCheck element{comparison_.order, name_,         found.element ? index_of(*found.element) : Shape{},
+    ElementCheck element{comparison_.order, name_,         found.element ? index(*found.element) : Shape{},
                          found.analytic,    numeric.value, numeric.error};
     element.output = comparison_.output;
     Limits limits{options_.tolerance * scale + noise_, options_.tolerance * scale + noise_};
     if (std::abs(found.analytic) <= rounding) {
-      // The rule says zero: as far as f's own rounding lets one see, and to the tolerance of f.
+      // The rule gives zero, which cannot be seen more precisely than the rounding of f allows.
       limits.difference = std::max(limits.difference, rounding);
-      limits.error = d.noise > 0
-                         ? 8 * limits.difference
-                         : std::max(limits.error, 100 * options_.tolerance * rounding / (1024 * epsilon));
+      limits.error = d.noise > 0 ? constants::noise_error_ratio * limits.difference
+                                 : std::max(limits.error,
+                                            constants::zero_error_tolerance * options_.tolerance * rounding /
+                                                (constants::zero_roundings * constants::epsilon));
     }
     if (difference != 0) element.relative = options_.tolerance * difference / limits.difference;
     element.verdict = verdict_of(d, found.analytic, limits);
@@ -209,7 +200,7 @@ class TensorComparison {
     return element;
   }
 
-  // How far a rule may be from the numeric derivative, and how sure that must be.
+  // How far the rule may be from the numeric derivative, and how large the error of the latter may be.
   struct Limits {
     double difference, error;
   };
@@ -239,7 +230,9 @@ class TensorComparison {
       }
     }
     const Shape shape = x_.shape(), output = comparison_.weights.front().shape();
-    const double limit = std::clamp(4 * largest_of(errors), 1e-7 * largest, 1e-5 * largest);
+    const double limit =
+        std::clamp(constants::hint_errors * largest_of(errors), constants::smallest_hint_limit * largest,
+                   constants::largest_hint_limit * largest);
     return hint({shape, values_, analytic_, numeric, limit, columns, output, weights_});
   }
 
@@ -249,7 +242,7 @@ class TensorComparison {
   Tensor x_;
   std::vector<std::int64_t> offsets_;
   std::vector<double> values_;
-  std::span<const double> centre_;  // the values of the comparison where no input is moved
+  std::span<const double> centre_;  // the values of the comparison with no input moved
   std::vector<double> analytic_, weights_, value_noise_;
   double scale_, largest_analytic_, noise_;
   std::vector<Finding> findings_;
@@ -263,9 +256,14 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+double random_weight(Rng& rng) {
+  const double sign = rng.uniform_int(2) ? 1 : -1;
+  return sign * (constants::smallest_weight + rng.uniform());
+}
+
 Tensor random_weights(const Shape& shape, Rng& rng) {
   std::vector<double> values(static_cast<std::size_t>(numel(shape)));
-  for (double& value : values) value = (rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform());
+  for (double& value : values) value = random_weight(rng);
   return from_values(values, shape, f64);
 }
 
@@ -287,55 +285,21 @@ double largest_of(std::span<const double> values) {
   return largest;
 }
 
-Shape position_of(std::int64_t element, const Shape& shape) {
-  Shape position(shape.size(), 0);
+Shape index_of(std::int64_t element, const Shape& shape) {
+  Shape index(shape.size(), 0);
   for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-    position[axis] = element % shape[axis];
-  return position;
-}
-
-Excluded::Excluded(const std::vector<std::string>& names, const std::vector<NamedTensor>& tensors) {
-  for (const std::string& name : names) {
-    Entry entry;
-    const std::size_t bracket = name.find('[');
-    entry.tensor = name.substr(0, bracket);
-    const auto found = std::ranges::find(tensors, entry.tensor, &NamedTensor::name);
-    bool good = found != tensors.end() && (bracket == std::string::npos || name.back() == ']');
-    const char *at = name.data() + std::min(bracket, name.size()), *end = name.data() + name.size();
-    while (good && at != end && *at != ']') {
-      std::int64_t index = -1;
-      do ++at;
-      while (at != end && *at == ' ');
-      const auto [next, error] = std::from_chars(at, end, index);
-      const Shape& shape = found->tensor.shape();
-      const std::size_t axis = entry.leading.size();
-      good = error == std::errc() && axis < shape.size() && index >= 0 && index < shape[axis];
-      entry.leading.push_back(index);
-      at = next;
-    }
-    if (!good) {
-      fail<ValueError>(
-          "[gradcheck] exclude names '{}', which is no element: give a tensor's name and leading indices "
-          "within its shape, such as 'table[0]'",
-          name);
-    }
-    entries_.push_back(std::move(entry));
-  }
-}
-
-bool Excluded::operator()(const std::string& tensor, const Shape& index) const {
-  return std::ranges::any_of(entries_, [&](const Entry& entry) {
-    return entry.tensor == tensor && std::equal(entry.leading.begin(), entry.leading.end(), index.begin());
-  });
+    index[axis] = element % shape[axis];
+  return index;
 }
 
 std::vector<double> Comparison::noise_of(const GradientsFor& gradients, const std::vector<double>& analytic,
                                          Rng& rng) const {
   std::vector<double> moves(analytic.size(), 0);
-  for (int draw = 0; draw < noise_draws; ++draw) {
-    const double scale = 1 + noise_scaling * (0.5 + rng.uniform());
+  for (int draw = 0; draw < constants::noise_draws; ++draw) {
+    const double scale = 1 + constants::noise_scaling * (0.5 + rng.uniform());
     std::vector<Tensor> moved;
-    for (const Tensor& w : weights) moved.push_back(w * (scale + 0x1p-50 * randn(w.shape(), rng, f64)));
+    for (const Tensor& w : weights)
+      moved.push_back(w * (scale + constants::noise_jitter * randn(w.shape(), rng, f64)));
     const std::vector<double> near = flatten(gradients(moved));
     for (std::size_t i = 0; i < moves.size(); ++i) {
       const double move = std::abs(near[i] / scale - analytic[i]);
@@ -356,18 +320,19 @@ std::vector<double> Comparison::run(const GradcheckOptions& options, const Exclu
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (report.not_deterministic.empty() && !same_bits(analytic[i], again[i])) {
       report.not_deterministic = fmt::format(
-          "two passes over the same numbers give two gradients of {}, order {}", inputs[i].name, order);
+          "two passes over the same numbers gave different gradients of {}, order {}", inputs[i].name, order);
     }
   }
   report.evaluations += 2;
-  if (!report.not_deterministic.empty()) return {};  // nothing could be compared with that
+  if (!report.not_deterministic.empty()) return {};  // there is no one gradient to compare
   std::vector<double> gradient_noise = noise_of(gradients, flatten(analytic), rng);
   const std::vector<double> centre = flatten(values(false));
-  report.evaluations += noise_draws + 1;
+  report.evaluations += constants::noise_draws + 1;
   auto rest = std::span<const double>(gradient_noise);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto elements = static_cast<std::size_t>(inputs[i].tensor.numel());
-    TensorComparison tensor(*this, i, centre, analytic[i], 16 * largest_of(rest.first(elements)), options);
+    TensorComparison tensor(*this, i, centre, analytic[i],
+                            constants::noise_safety * largest_of(rest.first(elements)), options);
     rest = rest.subspan(elements);
     if (options.screen) {
       tensor.screen(*options.screen, excluded, rng);

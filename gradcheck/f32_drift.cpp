@@ -11,17 +11,17 @@
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "gradcheck/comparison.h"
+#include "gradcheck/constants.h"
 
 namespace fovea::detail {
 namespace {
 
-constexpr double f32_rounding = 0x1p-24;
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr int perturbations = 4;
+using constants::epsilon;
+using constants::f32_rounding;
 
 using Values = std::vector<double>;
 
-// The value, called "output", or the gradient of a tensor.
+// The value of the function, named "output", or the gradient of a tensor.
 struct Result {
   std::string name;
   Shape shape;
@@ -63,16 +63,18 @@ void assign(Tensor x, std::span<const double> values) {
   kernels::for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) { data[offset] = *value++; });
 }
 
-// How far each result moves at most when the inputs are moved by f32's rounding.
+// How far each result moves at most when the inputs are moved by their f32 rounding.
 Values sensitivities(const Subject& wide, const std::vector<Values>& inputs, const Results& exact,
                      std::uint64_t seed) {
   Values largest(exact.all.size(), 0);
   Rng rng(seed);
-  for (int k = 0; k < perturbations; ++k) {
+  for (int k = 0; k < constants::f32_perturbations; ++k) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       Values moved = inputs[i];
-      for (double& v : moved)
-        v *= 1 + f32_rounding * (rng.uniform_int(2) ? 1 : -1) * (0.5 + rng.uniform() / 2);
+      for (double& v : moved) {
+        const double sign = rng.uniform_int(2) ? 1 : -1;
+        v *= 1 + f32_rounding * sign * (0.5 + rng.uniform() / 2);
+      }
       assign(wide.tensors[i].tensor, moved);
     }
     const Results near = results_of(wide, seed);
@@ -86,10 +88,52 @@ Values sensitivities(const Subject& wide, const std::vector<Values>& inputs, con
   return largest;
 }
 
-// Also for what f32 can't hold, or is not finite in f64 either.
+// Results that are NaN in f64, or too large for f32, cannot be compared and agree.
 bool agrees(double narrow, double exact, double limit) {
   if (std::isnan(exact) || std::abs(exact) > std::numeric_limits<float>::max()) return true;
   return std::abs(narrow - exact) <= limit;
+}
+
+// How far the elements of a result may be off in f32.
+struct DriftLimits {
+  double of_element = 0;
+  // The gradient of a function whose terms all cancel is 0 in f64 to within this rounding, and in f32 may be
+  // the rounding of those terms.
+  double rounding_of_zero = 0, of_zero = 0;
+};
+
+// Limits for result `i`, which moves by `move` when the inputs are moved by their rounding. Result 0 is the
+// value.
+DriftLimits limits_of(const Results& exact, std::size_t i, double move, double largest_input,
+                      const GradcheckOptions& options) {
+  DriftLimits limits;
+  limits.of_element = options.f32_roundings * (f32_rounding * largest_of(exact.all[i].values) + move);
+  if (i == 0) return limits;
+  limits.of_element += constants::f32_cotangent_roundings * f32_rounding * exact.largest_cotangent;
+  const double per_unit = exact.magnitude * (1 / std::max(1.0, largest_input));
+  limits.rounding_of_zero = constants::zero_roundings * epsilon * per_unit;
+  limits.of_zero = options.f32_roundings * f32_rounding * per_unit;
+  return limits;
+}
+
+void report_drift(const Result& narrow, const Results& exact, std::size_t i, const DriftLimits& limits,
+                  GradcheckReport& report) {
+  const auto& [name, shape, expected] = exact.all[i];
+  const double largest = largest_of(expected);
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    const double actual = narrow.values[j];
+    const bool is_zero = std::abs(expected[j]) <= limits.rounding_of_zero;
+    const double allowed = std::max(limits.of_element, is_zero ? limits.of_zero : 0);
+    if (agrees(actual, expected[j], allowed)) continue;
+    report.failures.push_back({.order = i == 0 ? 0 : 1,
+                               .input = name,
+                               .index = index_of(static_cast<std::int64_t>(j), shape),
+                               .analytic = actual,
+                               .numeric = expected[j],
+                               .error = allowed,
+                               .verdict = Verdict::f32_drift,
+                               .relative = std::abs(actual - expected[j]) / largest});
+  }
 }
 
 }  // namespace
@@ -109,31 +153,11 @@ void compare_f32(const MakeSubject& make, const GradcheckOptions& options, Gradc
   for (std::size_t i = 0; i < inputs.size(); ++i) assign(wide.tensors[i].tensor, inputs[i]);
   const Results exact = results_of(wide, options.seed);
   const Values moves = sensitivities(wide, inputs, exact, options.seed);
-  report.evaluations += 2 + perturbations;
+  report.evaluations += 2 + constants::f32_perturbations;
 
   for (std::size_t i = 0; i < exact.all.size(); ++i) {
-    const auto& [name, shape, expected] = exact.all[i];
-    const double largest = largest_of(expected);
-    // Terms of a gradient may be as large as w and cancel: p - 1 in cross-entropy. One that is zero, because
-    // all that f has cancels, is left with the rounding of that.
-    const double unit = i == 0 ? 0 : 1 / std::max(1.0, largest_of(inputs[i - 1]));
-    const double limit = options.f32_roundings * (f32_rounding * largest + moves[i]) +
-                         (i == 0 ? 0 : 8 * f32_rounding * exact.largest_cotangent);
-    const double per_unit = exact.magnitude * unit;
-    for (std::size_t j = 0; j < expected.size(); ++j) {
-      const double actual = narrow.all[i].values[j];
-      const bool cancels = std::abs(expected[j]) <= 1024 * epsilon * per_unit;
-      const double allowed = std::max(limit, cancels ? options.f32_roundings * f32_rounding * per_unit : 0);
-      if (agrees(actual, expected[j], allowed)) continue;
-      report.failures.push_back({.order = i == 0 ? 0 : 1,
-                                 .input = name,
-                                 .index = position_of(static_cast<std::int64_t>(j), shape),
-                                 .analytic = actual,
-                                 .numeric = expected[j],
-                                 .error = allowed,
-                                 .verdict = Verdict::f32_drift,
-                                 .relative = std::abs(actual - expected[j]) / largest});
-    }
+    const double largest_input = i == 0 ? 0 : largest_of(inputs[i - 1]);
+    report_drift(narrow.all[i], exact, i, limits_of(exact, i, moves[i], largest_input, options), report);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "fovea/gradcheck/gradcheck.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -10,18 +9,26 @@
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
+#include "gradcheck/arguments.h"
 #include "gradcheck/comparison.h"
+#include "gradcheck/constants.h"
 #include "gradcheck/f32_drift.h"
+#include "gradcheck/report.h"
 
 namespace fovea {
 
+using detail::check_arguments;
+using detail::Clock;
 using detail::Comparison;
 using detail::Excluded;
+using detail::finish;
+using detail::first_overlap;
+using detail::new_report;
 using detail::Subject;
 
 namespace {
 
-// Tensors require a gradient while this lives, and are put back as they were.
+// Makes tensors require a gradient while it lives, and puts them back as they were.
 class Leaves {
  public:
   explicit Leaves(const std::vector<NamedTensor>& tensors) {
@@ -48,57 +55,12 @@ std::vector<Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   return tensors;
 }
 
-// --- What can't be checked ---------------------------------------------------------------------------------
-
-// Why moving one element would move another; empty if it does not.
-std::string overlap(const std::string& name, const Tensor& x) {
-  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    if (x.strides()[axis] == 0 && x.shape()[axis] > 1 && x.numel() > 0) {
-      return fmt::format(
-          "'{}' {} repeats along axis {}: its elements share memory, so none can be moved alone; check a "
-          "clone",
-          name, to_string(x.shape()), axis);
-    }
-  }
-  return {};
-}
-
-std::string first_overlap(const std::vector<NamedTensor>& tensors) {
-  for (const auto& [name, x] : tensors) {
-    if (std::string why = overlap(name, x); !why.empty()) return why;
-  }
-  return {};
-}
-
-void check_arguments(const std::vector<NamedTensor>& tensors, const GradcheckOptions& options) {
-  if (options.order != 1 && options.order != 2) {
-    fail<ValueError>("[gradcheck] order {} asked for: it must be 1 or 2", options.order);
-  }
-  if (!(options.tolerance > 0)) {
-    fail<ValueError>("[gradcheck] tolerance {} asked for: it must be above 0", options.tolerance);
-  }
-  if (options.screen && (options.screen->directions < 1 || options.screen->elements < 0)) {
-    fail<ValueError>(
-        "[gradcheck] a screen of {} directions and {} elements: at least one direction is needed",
-        options.screen->directions, options.screen->elements);
-  }
-  for (const std::string& name : options.expect_zero) {
-    if (std::ranges::find(tensors, name, &NamedTensor::name) == tensors.end()) {
-      fail<ValueError>("[gradcheck] expect_zero names '{}', which is no input", name);
-    }
-  }
-}
-
-// --- First and second order ----------------------------------------------------------------------------
-
-constexpr int most_draws = 3;
-
-// A draw of random vectors may leave so little of a derivative that rounding hides it, as where the cotangent
-// of a log_softmax sums to almost zero. So where that is all that was found, another draw is asked. Nothing
-// else is: what is wrong for one draw is wrong.
+// Runs a comparison with random vectors. They may leave so little of a derivative that rounding hides it, as
+// where the cotangent of a log_softmax sums to almost zero. So where every failure is inconclusive, other
+// vectors are drawn. After any other failure they are not: what is wrong for one draw is wrong.
 std::vector<double> run_drawn(const std::function<Comparison(Rng&)>& draw, const GradcheckOptions& options,
                               const Excluded& excluded, Rng& rng, GradcheckReport& report) {
-  for (int left = most_draws;; --left) {
+  for (int left = detail::constants::most_draws;; --left) {
     const Comparison comparison = draw(rng);
     GradcheckReport found = report;
     std::vector<double> noise = comparison.run(options, excluded, rng, found);
@@ -114,7 +76,7 @@ std::vector<double> run_drawn(const std::function<Comparison(Rng&)>& draw, const
   }
 }
 
-// Returns the noise of each gradient.
+// Returns the noise of every element of the gradients.
 std::vector<double> check_first_order(const std::function<Tensor()>& f,
                                       const std::vector<NamedTensor>& tensors,
                                       const GradcheckOptions& options, const Excluded& excluded,
@@ -135,14 +97,14 @@ std::vector<double> check_first_order(const std::function<Tensor()>& f,
     std::vector<double> one(static_cast<std::size_t>(numel(shape)), 0);
     one[static_cast<std::size_t>(i)] = 1;
     comparison.weights = {from_values(one, shape, f64)};
-    comparison.output = detail::position_of(i, shape);
+    comparison.output = detail::index_of(i, shape);
     noise = comparison.run(options, excluded, rng, report);
   }
   return noise;
 }
 
-// In Jacobian mode a tensor is looked at once for each output: joins what was found, so that it is vacuous
-// only if it is for all.
+// In Jacobian mode there is a TensorCheck for each tensor and output element. Joins those of one tensor,
+// which is vacuous only if it is so for every output element.
 void join_outputs(GradcheckReport& report) {
   std::vector<TensorCheck> joined;
   for (const TensorCheck& tensor : report.tensors) {
@@ -159,7 +121,7 @@ void join_outputs(GradcheckReport& report) {
   report.tensors = std::move(joined);
 }
 
-// The gradient is a function of the inputs and of the cotangent; a rule that loses sight of either is wrong.
+// Checks the gradient as a function of the inputs and of the cotangent, which is an input here too.
 void check_second_order(const std::function<Tensor()>& f, const std::vector<NamedTensor>& tensors,
                         const std::vector<double>& noise, const GradcheckOptions& options,
                         const Excluded& excluded, GradcheckReport& report) {
@@ -169,7 +131,7 @@ void check_second_order(const std::function<Tensor()>& f, const std::vector<Name
   const auto draw = [&](Rng& from) {
     Tensor cotangent = detail::random_weights(shape, from);
     cotangent.set_requires_grad();
-    // The numbers alone come cheaper, and from the kernels that train.
+    // The values whose differences are taken come from the kernels that training uses, without a graph.
     const auto gradients = [&, cotangent](bool differentiable) {
       return grad({f()}, targets,
                   {.gradients = {cotangent}, .create_graph = differentiable, .allow_unused = true});
@@ -183,33 +145,11 @@ void check_second_order(const std::function<Tensor()>& f, const std::vector<Name
 
   const std::size_t first = report.tensors.size();
   run_drawn(draw, options, excluded, rng, report);
-  // What is linear in one input has no second derivative there; but if nothing at all moves the gradient,
-  // there was nothing to check.
+  // The second derivative in one input may well be zero, as for a linear function. But if the gradient
+  // depends on no input at all, there was nothing to check.
   const auto second = std::span(report.tensors).subspan(first);
   const bool all_vacuous = std::ranges::all_of(second, &TensorCheck::vacuous);
   for (TensorCheck& tensor : second) tensor.vacuous = all_vacuous && tensor.input != "cotangent";
-}
-
-// The worst first; those for which no number says how bad they are, before all.
-void sort_by_severity(std::vector<ElementCheck>& elements) {
-  std::ranges::stable_sort(elements, std::greater<>(), [](const ElementCheck& element) {
-    return std::isnan(element.relative) ? std::numeric_limits<double>::infinity() : element.relative;
-  });
-}
-
-using Clock = std::chrono::steady_clock;
-
-GradcheckReport new_report(const GradcheckOptions& options) {
-  return {.tolerance = options.tolerance,
-          .seed = options.seed,
-          .screened = options.screen.has_value(),
-          .kinks_fail = options.kinks_fail};
-}
-
-void finish(GradcheckReport& report, Clock::time_point start) {
-  sort_by_severity(report.failures);
-  sort_by_severity(report.kinks);
-  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 void check_in_place(const Subject& subject, const GradcheckOptions& options, GradcheckReport& report) {
@@ -222,70 +162,7 @@ void check_in_place(const Subject& subject, const GradcheckOptions& options, Gra
   }
 }
 
-// The gradients of f, or, at order 2, those of its gradients contracted with random vectors.
-std::vector<Tensor> derivatives(const NamedFunction& f, const Inputs& inputs, int order, std::uint64_t seed) {
-  std::vector<Tensor> targets;
-  for (const auto& [name, x] : inputs) targets.push_back(x);
-  Rng rng(seed);
-  const Tensor y = f(inputs);
-  std::vector<Tensor> gradients = grad({y}, targets,
-                                       {.gradients = {detail::random_weights(y.shape(), rng)},
-                                        .create_graph = order == 2,
-                                        .allow_unused = true});
-  if (order == 1) {
-    gradients.insert(gradients.begin(), y);
-    return gradients;
-  }
-  std::vector<Tensor> weights;
-  weights.reserve(gradients.size());
-  for (const Tensor& g : gradients) weights.push_back(detail::random_weights(g.shape(), rng));
-  return grad(gradients, targets, {.gradients = weights, .allow_unused = true});
-}
-
-void compare_derivatives(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
-                         const std::vector<std::string>& names, int order, double roundings,
-                         GradcheckReport& report) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::vector<double> a = actual[i].to_vector(), e = expected[i].to_vector();
-    TensorCheck tensor{.order = order, .input = names[i], .shape = expected[i].shape()};
-    tensor.elements = static_cast<std::int64_t>(e.size());
-    tensor.largest = detail::largest_of(e);
-    const double limit = roundings * std::numeric_limits<double>::epsilon() * tensor.largest;
-    for (std::size_t k = 0; k < e.size(); ++k) {
-      ElementCheck element{order, names[i], detail::position_of(static_cast<std::int64_t>(k), tensor.shape),
-                           a[k],  e[k],     limit};
-      if (a[k] == e[k]) continue;
-      element.relative = std::abs(a[k] - e[k]) / tensor.largest;
-      if (!(element.relative <= tensor.worst.relative)) tensor.worst = element;
-      if (std::abs(a[k] - e[k]) <= limit) continue;
-      element.verdict = std::isfinite(a[k]) && std::isfinite(e[k]) ? Verdict::wrong : Verdict::non_finite;
-      report.failures.push_back(element);
-    }
-    report.elements += tensor.elements;
-    report.tensors.push_back(std::move(tensor));
-  }
-}
-
 }  // namespace
-
-const Tensor& Inputs::operator[](std::string_view name) const {
-  const auto found = std::ranges::find(tensors_, name, &NamedTensor::name);
-  if (found == tensors_.end()) {
-    std::string names;
-    for (const NamedTensor& named : tensors_) names += (names.empty() ? "" : ", ") + named.name;
-    fail<ValueError>("[inputs] there is no '{}', only: {}", name, names);
-  }
-  return found->tensor;
-}
-
-void detail::check_arity(std::size_t parameters, std::size_t inputs) {
-  if (parameters == inputs) return;
-  fail<ValueError>("[gradcheck] the function takes {} tensors, and {} inputs are given", parameters, inputs);
-}
-
-void detail::refuse_arity(std::size_t inputs) {
-  fail<ValueError>("[gradcheck] the layer can't be called with {} tensors", inputs);
-}
 
 GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f, const std::vector<NamedTensor>& tensors,
                                    const GradcheckOptions& options) {
@@ -333,29 +210,6 @@ GradcheckReport gradcheck(const NamedFunction& f, const Inputs& inputs, const Gr
 
 GradcheckReport gradcheck(const Function& f, const Tensor& x, const GradcheckOptions& options) {
   return gradcheck([&](const Inputs& in) { return f(in["x"]); }, {{"x", x}}, options);
-}
-
-GradcheckReport compare_functions(const NamedFunction& f, const NamedFunction& expected, const Inputs& inputs,
-                                  const GradcheckOptions& options, double roundings) {
-  const Clock::time_point start = Clock::now();
-  std::vector<NamedTensor> copies;
-  std::vector<std::string> names{"output"};
-  for (const auto& [name, x] : inputs) {
-    Tensor copy = from_values(x.to_vector(), x.shape(), f64);
-    copies.push_back({name, copy.set_requires_grad()});
-    names.push_back(name);
-  }
-  check_arguments(copies, options);
-  GradcheckReport report = new_report(options);
-  for (int order = 1; order <= options.order; ++order) {
-    const Inputs leaves(copies);
-    compare_derivatives(derivatives(f, leaves, order, options.seed),
-                        derivatives(expected, leaves, order, options.seed), names, order, roundings, report);
-    report.evaluations += 2;
-    names.erase(names.begin());
-  }
-  finish(report, start);
-  return report;
 }
 
 }  // namespace fovea

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "fovea/autograd/tensor/tensor.h"
+#include "gradcheck/constants.h"
 
 namespace fovea::detail {
 namespace {
@@ -31,7 +32,7 @@ Values scaled(std::span<const double> values, double factor) {
   return result;
 }
 
-// An axis of a shape: elements that differ in this axis alone are `stride` apart.
+// An axis of a shape. Elements whose index differs by 1 along this axis only are `stride` apart.
 struct Axis {
   std::int64_t size, stride;
   std::int64_t position(std::size_t element) const {
@@ -45,7 +46,7 @@ Axis axis_of(const Shape& shape, std::size_t axis) {
   return {shape[axis], stride};
 }
 
-// --- The recognisers: each says what it knows, or nothing ------------------------------------------------
+// --- Patterns: each function describes the one it recognises, or returns nothing ---------------------------
 
 std::string zero(const WrongGradient& g) {
   if (std::ranges::any_of(g.analytic, [](double a) { return a != 0; })) return {};
@@ -55,17 +56,16 @@ std::string zero(const WrongGradient& g) {
 std::string factor(const WrongGradient& g) {
   const double c = dot(g.analytic, g.numeric) / dot(g.numeric, g.numeric);
   if (!std::isfinite(c) || g.numeric.size() < 2) return {};
-  // A factor close to 1 must fit to much better than it differs from 1.
-  if (!all_near(g.analytic, scaled(g.numeric, c), std::min(g.limit, std::abs(c - 1) * g.limit * 1e3)))
-    return {};
-  if (std::abs(c + 1) < 1e-6) return "the sign is wrong: analytic = -numeric";
+  const double limit = std::min(g.limit, std::abs(c - 1) * g.limit * constants::factor_fit);
+  if (!all_near(g.analytic, scaled(g.numeric, c), limit)) return {};
+  if (std::abs(c + 1) < constants::hint_tolerance) return "the sign is wrong: analytic = -numeric";
   return fmt::format("off by a constant factor: analytic = {:.6g} x numeric", c);
 }
 
 std::string transposed(const WrongGradient& g) {
   std::vector<std::size_t> order(g.shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  while (order.size() <= 5 && std::next_permutation(order.begin(), order.end())) {
+  while (order.size() <= constants::most_permuted_axes && std::next_permutation(order.begin(), order.end())) {
     Values permuted(g.numeric.size());
     bool fits = true;
     for (std::size_t axis = 0; axis < order.size(); ++axis)
@@ -100,7 +100,7 @@ std::string reordered(const WrongGradient& g) {
       }
       return any;
     };
-    if (along.size < 3) continue;
+    if (along.size < constants::shortest_pattern) continue;
     if (matches([=](std::int64_t at) { return along.size - 1 - at; }, false)) {
       return fmt::format("reversed along axis {}", axis);
     }
@@ -113,7 +113,7 @@ std::string reordered(const WrongGradient& g) {
   return {};
 }
 
-// Contributions of one index of an axis of the output, or of all but one, to the columns of the Jacobian.
+// The analytic gradient is what one index of an axis of the output contributes, or all indices but one.
 std::string part_of_output(const WrongGradient& g) {
   const auto outputs = static_cast<std::size_t>(numel(g.output_shape));
   if (g.columns.empty() || outputs > g.weights.size()) return {};
@@ -126,7 +126,7 @@ std::string part_of_output(const WrongGradient& g) {
                                    if (k >= outputs || counts(k)) sum += g.weights[k] * column.by_output[k];
                                  }
                                  any = any || std::abs(sum) > g.limit;
-                                 const double close = 1e-6 * std::abs(sum);
+                                 const double close = constants::hint_tolerance * std::abs(sum);
                                  return std::abs(sum - g.analytic[column.element]) <= close;
                                }) &&
            any;
@@ -150,21 +150,21 @@ std::string part_of_output(const WrongGradient& g) {
   return {};
 }
 
-// The rest of the derivative, numeric - analytic, has a form of its own.
+// The difference, numeric - analytic, is a term that can be named.
 std::string missing_term(const WrongGradient& g) {
   Values rest(g.numeric.begin(), g.numeric.end());
   for (std::size_t i = 0; i < rest.size(); ++i) rest[i] -= g.analytic[i];
-  if (rest.size() < 3) return {};
+  if (std::ssize(rest) < constants::shortest_pattern) return {};
   if (all_near(rest, Values(rest.size(), rest[0]), g.limit)) {
-    return fmt::format("one term of two: a constant, {:.4g}, is missing", rest[0]);
+    return fmt::format("a term is missing: the constant {:.4g}", rest[0]);
   }
   const double along_x = dot(rest, g.x) / dot(g.x, g.x);
   if (std::isfinite(along_x) && all_near(rest, scaled(g.x, along_x), g.limit)) {
-    return fmt::format("one term of two: {:.4g} x the input is missing", along_x);
+    return fmt::format("a term is missing: {:.4g} x the input", along_x);
   }
   for (std::size_t axis = 0; axis < g.shape.size(); ++axis) {
     const Axis along = axis_of(g.shape, axis);
-    if (along.size < 3) continue;
+    if (along.size < constants::shortest_pattern) continue;
     bool constant = true;
     for (std::size_t i = 0; i < rest.size() && constant; ++i) {
       const std::size_t first = i - static_cast<std::size_t>(along.position(i) * along.stride);
@@ -172,14 +172,13 @@ std::string missing_term(const WrongGradient& g) {
     }
     if (constant) {
       return fmt::format(
-          "one term of two: what is missing is constant along axis {}, as the gradient of a sum or mean is",
-          axis);
+          "a term is missing that is constant along axis {}, as the gradient of a sum or mean is", axis);
     }
   }
   return {};
 }
 
-// Only some places are wrong, and they have one index in common.
+// Only one element is wrong, or only elements that share an index along some axis.
 std::string one_place(const WrongGradient& g) {
   std::vector<std::size_t> wrong;
   for (std::size_t i = 0; i < g.analytic.size(); ++i) {
@@ -204,9 +203,8 @@ std::string hint(const WrongGradient& gradient) {
   const auto finite = [](double v) { return std::isfinite(v); };
   if (!std::ranges::all_of(gradient.analytic, finite) || !std::ranges::all_of(gradient.numeric, finite))
     return {};
-  for (const auto& recogniser :
-       {zero, factor, transposed, reordered, part_of_output, one_place, missing_term}) {
-    if (std::string found = recogniser(gradient); !found.empty()) return found;
+  for (const auto& pattern : {zero, factor, transposed, reordered, part_of_output, one_place, missing_term}) {
+    if (std::string found = pattern(gradient); !found.empty()) return found;
   }
   return {};
 }

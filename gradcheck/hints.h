@@ -8,24 +8,24 @@
 
 namespace fovea::detail {
 
-/// The gradient of one tensor, with some elements wrong.
+/// The gradient of one tensor, some elements of which are wrong.
 struct WrongGradient {
   const Shape& shape;
   std::span<const double> x, analytic, numeric;
-  double limit;  // below which a difference means nothing
+  double limit;  // smaller differences between analytic and numeric are ignored
 
-  /// For some elements of the tensor: the derivative of each output element by itself, and the weights it is
-  /// contracted with.
+  /// The derivatives of every output element with respect to one element of the tensor. `weights` contracts
+  /// them.
   struct Column {
     std::size_t element;
     std::span<const double> by_output;
   };
   std::span<const Column> columns;
-  const Shape& output_shape;  // of the first output; what follows it in by_output is left alone
+  const Shape& output_shape;  // of the first output; further outputs in by_output play no role in hints
   std::span<const double> weights;
 };
 
-/// What the pattern of a wrong gradient says about its cause, or nothing.
+/// Says what the pattern of a wrong gradient suggests as its cause, or is empty.
 std::string hint(const WrongGradient& gradient);
 
 }  // namespace fovea::detail

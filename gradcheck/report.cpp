@@ -1,17 +1,26 @@
+#include "gradcheck/report.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <ostream>
 #include <span>
-
-#include "fovea/gradcheck/gradcheck.h"
 
 namespace fovea {
 namespace {
 
-// --- Text ------------------------------------------------------------------------------------------------
+// Sorts the elements from the worst to the best. Those whose relative error is NaN come first.
+void sort_by_severity(std::vector<ElementCheck>& elements) {
+  std::ranges::stable_sort(elements, std::greater<>(), [](const ElementCheck& element) {
+    return std::isnan(element.relative) ? std::numeric_limits<double>::infinity() : element.relative;
+  });
+}
+
+// --- Text --------------------------------------------------------------------------------------------------
 
 std::string place_of(const ElementCheck& element, bool screened) {
   std::string place = element.index.empty() && screened ? "direction" : to_string(element.index);
@@ -43,7 +52,7 @@ std::string table_of(std::span<const ElementCheck> elements, bool screened) {
   return text;
 }
 
-// The formula, whose letters gradcheck.h explains.
+// The limit of an element, in the letters that gradcheck.h explains.
 std::string limit_of(const GradcheckReport& report) {
   return fmt::format("{:.0e} (|numeric| + 0.1 L) + s", report.tolerance);
 }
@@ -57,7 +66,8 @@ std::string summary_of(const GradcheckReport& report) {
       report.passed() ? "passed" : "FAILED", report.elements, what, report.tensors.size(),
       report.failures.size(), report.kinks.size(), report.worst(), limit_of(report), report.evaluations,
       report.seconds, report.seed);
-  if (report.screened) text += "\nscreened along random directions: a sample, not every element";
+  if (report.screened)
+    text += "\nscreened along random directions: this is a sample and does not cover every element";
   return text;
 }
 
@@ -66,12 +76,12 @@ std::string verdicts_on_the_whole(const GradcheckReport& report) {
   if (!report.aliased.empty()) text += "\naliased: " + report.aliased;
   if (!report.not_deterministic.empty()) text += "\nnot deterministic: " + report.not_deterministic;
   if (report.tensors.empty() && report.aliased.empty() && report.not_deterministic.empty())
-    text += "\nvacuous: there is no input";
+    text += "\nvacuous: there is no input to check";
   for (const TensorCheck& tensor : report.tensors) {
     if (!tensor.vacuous) continue;
-    text += fmt::format("\nvacuous: order {}, {} {}: {} (`expect_zero` allows that)", tensor.order,
-                        tensor.input, to_string(tensor.shape),
-                        tensor.elements ? "every gradient is zero" : "it has no element to check");
+    text += fmt::format("\nvacuous: order {}, {} {}: {} (name it in `expect_zero` to allow that)",
+                        tensor.order, tensor.input, to_string(tensor.shape),
+                        tensor.elements ? "every gradient is zero" : "no element was checked");
   }
   if (!report.f32.empty()) text += "\nf32 was not compared: " + report.f32;
   return text;
@@ -88,7 +98,7 @@ std::vector<ElementCheck> rows_of(const GradcheckReport& report) {
   return rows;
 }
 
-// --- JSON ------------------------------------------------------------------------------------------------
+// --- JSON --------------------------------------------------------------------------------------------------
 
 using Json = nlohmann::ordered_json;
 
@@ -134,6 +144,19 @@ Json list_of(const std::vector<T>& items) {
 }
 
 }  // namespace
+
+GradcheckReport detail::new_report(const GradcheckOptions& options) {
+  return {.tolerance = options.tolerance,
+          .seed = options.seed,
+          .screened = options.screen.has_value(),
+          .kinks_fail = options.kinks_fail};
+}
+
+void detail::finish(GradcheckReport& report, Clock::time_point start) {
+  sort_by_severity(report.failures);
+  sort_by_severity(report.kinks);
+  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 const char* name_of(Verdict verdict) {
   switch (verdict) {

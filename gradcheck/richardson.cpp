@@ -2,64 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+
+#include "gradcheck/constants.h"
 
 namespace fovea::detail {
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
+using constants::epsilon;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-constexpr int most_steps = 72;
-
-// Not within their errors alone: those are estimates too, and of many later windows one may be unlucky.
-bool agree(const Slope& a, const Slope& b) { return std::abs(a.value - b.value) <= 4 * (a.error + b.error); }
-
-// A difference quotient, and what rounding may have done to it.
+// A difference quotient, and how far rounding may put it off.
 struct Quotient {
   double value = nan;
   double rounding = infinity;
-  double terms = 0;  // sum of the magnitudes of what `value` is the sum of
-};
-
-// A sequence of windows from large steps to small ones.
-class Windows {
- public:
-  // Its own uncertainty, and how far it is from the windows before: from the last two, as noisy ones
-  // may be close by chance.
-  void add(double value, double uncertainty, double step) {
-    if (!all_.empty()) {
-      distances_.push_back(std::abs(value - all_.back().value));
-      const std::size_t recent = std::min<std::size_t>(2, distances_.size());
-      uncertainty +=
-          *std::max_element(distances_.end() - static_cast<std::ptrdiff_t>(recent), distances_.end());
-    }
-    all_.push_back({value, uncertainty});
-    steps_.push_back(step);
-  }
-  // Of the function, that the uncertainties do not have yet.
-  void add_noise(double noise) {
-    for (std::size_t i = 0; i < all_.size(); ++i) all_[i].error += 4 * noise / steps_[i];
-  }
-  void clear() { *this = Windows(); }
-  bool empty() const { return all_.empty(); }
-
-  // The most precise of those that no later one refutes.
-  std::size_t best() const {
-    std::size_t best = all_.size() - 1;
-    for (std::size_t i = all_.size() - 1; i-- > 0;) {
-      const auto later = std::span(all_).subspan(i + 1);
-      const bool confirmed = std::ranges::all_of(later, [&](const Slope& l) { return agree(l, all_[i]); });
-      if (confirmed && all_[i].error < all_[best].error) best = i;
-    }
-    return best;
-  }
-  Slope best_slope() const { return all_.empty() ? Slope() : all_[best()]; }
-  double best_step() const { return all_.empty() ? 0 : steps_[best()]; }
-
- private:
-  std::vector<Slope> all_;
-  std::vector<double> steps_, distances_;
+  double terms = 0;  // the sum of the magnitudes of the terms of `value`
 };
 
 class Richardson {
@@ -71,23 +30,23 @@ class Richardson {
   Differences run(std::span<const double> centre) {
     result_.finite = note(centre);
     if (!result_.finite) return std::move(result_);
-    double step = std::max(1.0, std::abs(search_.position)) / 128;
+    double step = std::max(1.0, std::abs(search_.position)) / constants::first_step_divisor;
     const double last = smallest_step();
-    for (int k = 0; k < most_steps && step >= last; ++k, step /= 2) {
+    for (int k = 0; k < constants::most_steps && step >= last; ++k, step /= 2) {
       take(step);
-      if (met()) break;
+      if (is_confirmed()) break;
     }
     finish();
     return std::move(result_);
   }
 
  private:
-  // Steps go down to 1e-10 of the numbers' scale, but not where x + h is no longer exact to a few digits.
   double smallest_step() const {
     const double position = std::abs(search_.position);
     const double scale = position > 0 ? position : search_.scale;
-    const double exact = 4096 * epsilon * position;
-    return std::max({exact, 0x1p-33 * std::min(1.0, scale), 1e-300});
+    const double exact = constants::smallest_step_roundings * epsilon * position;
+    return std::max(
+        {exact, constants::smallest_relative_step * std::min(1.0, scale), constants::smallest_step});
   }
 
   Sample sample(double t) {
@@ -97,7 +56,7 @@ class Richardson {
     return s;
   }
 
-  // Returns whether all are finite; only then do they count for the magnitude.
+  // Returns whether all values are finite. Only then do they count for the magnitude.
   bool note(std::span<const double> values) {
     if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return false;
     double magnitude = 0;
@@ -108,18 +67,16 @@ class Richardson {
     return true;
   }
 
-  // A few roundings of the output, or its noise, which is a largest one as it is.
+  // How far rounding may put output i off: a few roundings of its value, or its noise if that is larger.
   double rounding_of(std::size_t i, const Sample& from, const Sample& to) const {
-    return std::max(
-        {4 * epsilon * std::abs(from.values[i]), 4 * epsilon * std::abs(to.values[i]), noise_[i]});
+    constexpr double rounding = constants::value_roundings * epsilon;
+    return std::max({rounding * std::abs(from.values[i]), rounding * std::abs(to.values[i]), noise_[i]});
   }
 
-  // An output that has not changed at any step yet is taken for independent, and its rounding for harmless.
-  // One whose change became too small to see, as p - 1 has the rounding of 1, is uncertain by the last change
-  // seen.
+  // An output that has not changed at any step so far is taken to be independent of x, and adds no rounding.
+  // One whose change has become too small to be seen is uncertain by the last change that was.
   Quotient quotient(const Sample& from, const Sample& to) {
     if (!from.finite || !to.finite) return {};
-    constexpr double too_small_to_see = 0x1p-40;
     Quotient q{0, 0, 0};
     for (std::size_t i = 0; i < w_.size(); ++i) {
       const double a = from.values[i], b = to.values[i];
@@ -128,15 +85,16 @@ class Richardson {
       q.value += w_[i] * (b - a);
       q.terms += std::abs(w_[i] * (b - a));
       double rounding = rounding_of(i, from, to);
-      if (a == b && last_change_[i] <= too_small_to_see) rounding = std::max(rounding, last_change_[i]);
+      if (a == b && last_change_[i] <= constants::invisible_change)
+        rounding = std::max(rounding, last_change_[i]);
       q.rounding += std::abs(w_[i]) * rounding;
     }
     const double run = to.t - from.t;
     q.value /= run;
     q.terms /= std::abs(run);
-    // Inside f, numbers of x's own size may be rounded, though f itself is small. Seldom is all of that seen,
-    // and what is, the windows' disagreement shows.
-    q.rounding = std::max(q.rounding, epsilon * std::abs(search_.position * q.value) / 16) / std::abs(run);
+    const double inner_rounding =
+        epsilon * std::abs(search_.position * q.value) / constants::position_rounding_divisor;
+    q.rounding = std::max(q.rounding, inner_rounding) / std::abs(run);
     return q;
   }
 
@@ -149,7 +107,7 @@ class Richardson {
     downs_.push_back(std::move(down));
   }
 
-  // The central quotients' errors go as h^2, h^4 ...
+  // The errors of central quotients are powers h^2, h^4 ... of the step.
   void add_central(const Quotient& q, double step) {
     if (!std::isfinite(q.value)) {
       central_quotients_.clear();
@@ -163,11 +121,12 @@ class Richardson {
     const Quotient &q0 = central_quotients_[n - 3], &q1 = central_quotients_[n - 2];
     const double coarse = (4 * q1.value - q0.value) / 3, fine = (4 * q.value - q1.value) / 3;
     const double window = (16 * fine - coarse) / 15;
-    central_.add(window, std::abs(window - fine) + 2 * q.rounding, step);
+    central_.add(window, std::abs(window - fine) + constants::central_amplification * q.rounding, step);
   }
 
-  // Those of one side go as h, h^2, h^3 ..., or, at the edge of a domain, as some broken power of h: the
-  // quotients then form a geometric series, whose limit is Aitken's.
+  // The errors of one-sided quotients are powers h, h^2, h^3 ... of the step, or at the edge of a domain a
+  // fractional power of it. The quotients then form a geometric series, whose limit Aitken's extrapolation
+  // finds.
   static void add_side(Windows& windows, std::vector<Quotient>& quotients, Windows& aitken, const Quotient& q,
                        double step) {
     if (!std::isfinite(q.value)) {
@@ -182,19 +141,22 @@ class Richardson {
     const double q0 = quotients[n - 3].value, q1 = quotients[n - 2].value, q2 = q.value;
     const double first = 2 * q2 - q1;
     const double window = (4 * first - (2 * q1 - q0)) / 3;
-    windows.add(window, std::abs(window - first) + 8 * q.rounding, step);
+    windows.add(window, std::abs(window - first) + constants::side_amplification * q.rounding, step);
 
     const double curvature = (q2 - q1) - (q1 - q0);
     const double shift = curvature == 0 ? 0 : (q2 - q1) * (q2 - q1) / curvature;
-    aitken.add(q2 - shift, (aitken.empty() ? std::abs(shift) : 0) + 16 * q.rounding, step);
+    aitken.add(q2 - shift,
+               (aitken.empty() ? std::abs(shift) : 0) + constants::aitken_amplification * q.rounding, step);
   }
 
-  bool met() const {
+  // Whether the best window agrees with the expected value closely enough to end the search.
+  bool is_confirmed() const {
     if (central_.empty()) return false;
     const Slope best = central_.best_slope();
     const double rounding = result_.rounding_of_zero(search_.position);
     if (std::abs(search_.analytic) <= rounding && std::abs(best.value) + best.error <= rounding) return true;
-    return best.error <= search_.limit / 8 && std::abs(best.value - search_.analytic) <= search_.limit / 2;
+    return best.error <= search_.limit / constants::early_error_divisor &&
+           std::abs(best.value - search_.analytic) <= search_.limit / constants::early_difference_divisor;
   }
 
   static Slope better(const Windows& a, const Windows& b) {
@@ -207,7 +169,7 @@ class Richardson {
     result_.left = side(left_, left_aitken_, left_quotients_);
     result_.right = side(right_, right_aitken_, right_quotients_);
     find_jump();
-    if (met()) return;
+    if (is_confirmed()) return;
     find_noise();
     differentiate_outputs();
   }
@@ -217,20 +179,19 @@ class Richardson {
     result_.step = central_.best_step();
   }
 
-  // The best there is, or infinity where the quotients grow without end.
+  // The best slope of one side, or infinity where the quotients grow without end.
   static Slope side(const Windows& windows, const Windows& aitken, const std::vector<Quotient>& quotients) {
-    constexpr std::size_t long_enough = 12;
-    if (quotients.size() > long_enough) {
+    if (quotients.size() > constants::steep_steps) {
       bool grows = true;
-      for (std::size_t i = quotients.size() - long_enough; i < quotients.size(); ++i) {
-        grows = grows && quotients[i].value / quotients[i - 1].value > 1.1;
+      for (std::size_t i = quotients.size() - constants::steep_steps; i < quotients.size(); ++i) {
+        grows = grows && quotients[i].value / quotients[i - 1].value > constants::steep_growth;
       }
       if (grows) return {std::copysign(infinity, quotients.back().value), 0};
     }
     return better(windows, aitken);
   }
 
-  // What is left between the sides when the step goes to 0.
+  // Whether a difference between the two sides is left as the step goes to 0.
   void find_jump() {
     std::size_t k = ups_.size();
     while (k > 0 && !(ups_[k - 1].finite && downs_[k - 1].finite)) --k;
@@ -243,12 +204,12 @@ class Richardson {
     }
     const double slopes = std::abs(result_.left.value) + std::abs(result_.right.value);
     const double smooth = (up.t - down.t) * (slopes + result_.left.error + result_.right.error);
-    result_.jumps = std::isfinite(smooth) && std::abs(jump) > 1000 * (smooth + rounding);
+    result_.jumps = std::isfinite(smooth) && std::abs(jump) > constants::jump_excess * (smooth + rounding);
   }
 
-  // A function may be nothing but rounding, of terms that cancel, and neither its values nor the noise that
-  // was measured say how much. Then it moves as far between small steps as between large ones, which counts
-  // where the rule says zero.
+  // A function may be nothing but the rounding of terms that cancel, though neither its values nor the
+  // measured noise tell how large that is. It then moves as far between small steps as between large ones.
+  // This counts only where the rule gives zero.
   void find_noise() {
     double largest = 0, at_small_steps = 0, known = 0;
     const auto move = [&](const Sample& from, const Sample& to) {
@@ -264,9 +225,10 @@ class Richardson {
     for (std::size_t k = 1; k < ups_.size(); ++k) {
       const double moved = std::max(move(ups_[k - 1], ups_[k]), move(downs_[k - 1], downs_[k]));
       largest = std::max(largest, moved);
-      if (3 * k > ups_.size()) at_small_steps = std::max(at_small_steps, moved);
+      if (constants::smallest_steps_divisor * k > ups_.size())
+        at_small_steps = std::max(at_small_steps, moved);
     }
-    if (largest <= known || largest > 8 * at_small_steps) return;
+    if (largest <= known || largest > constants::noise_ratio * at_small_steps) return;
     result_.noise = largest;
     if (std::abs(search_.analytic) <= result_.rounding_of_zero(search_.position)) {
       central_.add_noise(largest);
@@ -276,7 +238,9 @@ class Richardson {
     }
   }
 
+  // The derivative of each output, from the difference at the best step and the one before it.
   void differentiate_outputs() {
+    // The sample's t is the step up to the rounding of x + h, and the sample before it is twice as far.
     const auto at = std::ranges::find_if(ups_, [&](const Sample& s) { return s.t <= 1.5 * result_.step; });
     if (at == ups_.end() || result_.step == 0) return;
     const auto k = static_cast<std::size_t>(at - ups_.begin());
@@ -292,8 +256,8 @@ class Richardson {
   const DirectionalFunction& f_;
   std::span<const double> w_, noise_;
   const Search& search_;
-  std::vector<double> last_change_;  // of each output, not 0 once it has changed
-  std::vector<Sample> ups_, downs_;  // by step, from the largest
+  std::vector<double> last_change_;  // of each output; 0 until it has changed
+  std::vector<Sample> ups_, downs_;  // at +h and -h, from the largest step to the smallest
   std::vector<Quotient> central_quotients_, left_quotients_, right_quotients_;
   Windows central_, left_, left_aitken_, right_, right_aitken_;
   Differences result_;
@@ -302,7 +266,7 @@ class Richardson {
 }  // namespace
 
 double Differences::rounding_of_zero(double position) const {
-  return 1024 * std::max(epsilon * magnitude, noise) / std::max(1.0, std::abs(position));
+  return constants::zero_roundings * std::max(epsilon * magnitude, noise) / std::max(1.0, std::abs(position));
 }
 
 Slope Differences::best() const {
@@ -312,10 +276,11 @@ Slope Differences::best() const {
 }
 
 bool Differences::is_kink(double analytic, double limit) const {
-  if (std::isinf(best().value) && best().value == analytic) return true;  // infinitely steep, and it says so
+  if (std::isinf(best().value) && best().value == analytic)
+    return true;  // infinitely steep, as the rule says
   if (std::isnan(left.value) || std::isnan(right.value)) return false;
   const double gap = std::abs(left.value - right.value), doubt = left.error + right.error;
-  const bool differ = gap > limit && doubt <= gap / 64;
+  const bool differ = gap > limit && doubt <= gap / constants::kink_certainty;
   const double low = std::min(left.value, right.value), high = std::max(left.value, right.value);
   return (differ || jumps) && analytic >= low - doubt - limit && analytic <= high + doubt + limit;
 }

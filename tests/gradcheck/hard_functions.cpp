@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// sin and cos of w x, which Fovea has no op for.
+// sin(w x) or cos(w x), for which Fovea has no op.
 Tensor wave(const Tensor& x, double w, bool cosine) {
   std::vector<double> values = x.to_vector();
   for (double& v : values) v = cosine ? std::cos(w * v) : std::sin(w * v);
@@ -67,27 +67,28 @@ void add_scales(Rows& rows) {
   rows.add("tanh(1e3 x)", [](const Tensor& x) { return tanh(1e3 * x); }, {0.0003, -0.0011, 0.0007});
 }
 
-void add_rows_of_numbers(Rows& rows) {
+void add_reductions(Rows& rows) {
   const auto softmax_of = [](const Tensor& x) { return softmax(x); };
   rows.add("softmax at logits of 1e8", softmax_of, {1e8, 1e8 + 1, 1e8 - 1});
-  rows.add("softmax that is saturated", softmax_of, {0, 30, -4, 31});
+  rows.add("saturated softmax", softmax_of, {0, 30, -4, 31});
   rows.add("logsumexp at 1e4", [](const Tensor& x) { return logsumexp(x, 0); }, {1e4, 1e4 - 1, -1e4});
   rows.add("sigmoid at 40", sigmoid, {40, -40, 1});
-  rows.add("exp(x) exp(-x) - 1, nothing but rounding", [](const Tensor& x) { return exp(x) * exp(-x) - 1; },
-           {0.3, -1.7, 0.9}, {.compare_f32 = false, .expect_zero = {"x"}});
+  rows.add("exp(x) exp(-x) - 1, which is nothing but rounding",
+           [](const Tensor& x) { return exp(x) * exp(-x) - 1; }, {0.3, -1.7, 0.9},
+           {.compare_f32 = false, .expect_zero = {"x"}});
   const auto normalised = [](const Inputs& in) { return layer_norm(in["x"]); };
   rows.add("layer_norm of nearly constant rows", normalised,
            {{"x", tensor({{1, 1 + 1e-6, 1 - 2e-6, 1 + 3e-6}, {5, 5 + 1e-9, 5, 5}}, f64)}});
   rows.add("layer_norm of constant rows", normalised, {{"x", tensor({{5, 5, 5}, {0, 0, 0}}, f64)}});
   rows.add("layer_norm at 40000", normalised, {{"x", tensor({40000, 40001, 40002, 40003}, f64)}});
-  rows.add("cross entropy of a sure model",
+  rows.add("cross entropy of a confident model",
            [](const Inputs& in) {
              return cross_entropy(in["x"], Indices{0, 2}).loss;
            },
            {{"x", tensor({{8, 0, -3}, {-8, 1, 9}}, f64)}});
 }
 
-// Layers trained in f32: their parameters are f32 numbers.
+// Layers whose parameters and inputs are f32, as in training.
 void add_layers(Rows& rows) {
   Rng rng(11);
   const Tensor x = randn({7, 5}, rng), Wq = randn({5, 3}, rng), Wk = randn({5, 3}, rng),
@@ -114,7 +115,7 @@ std::vector<GradcheckRow> hard_functions() {
   add_kinks(rows);
   add_edges_of_domains(rows);
   add_scales(rows);
-  add_rows_of_numbers(rows);
+  add_reductions(rows);
   add_layers(rows);
   return rows.take();
 }

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// x W + b with an error in the gradient of b, of one part in a thousand.
+// x W + b, where the gradient of b is off by one part in a thousand.
 struct Wrong {
   Linear linear;
   static void visit(const Wrong& self, Visitor& v) { v("linear", self.linear); }
@@ -24,7 +24,7 @@ struct Wrong {
   }
 };
 
-// A table read twice: to embed, and to give logits.
+// A model that uses one table twice, for its embeddings and for its logits.
 struct TiedModel {
   Embedding in;
   Tensor out = in.table;
@@ -36,7 +36,7 @@ struct TiedModel {
   Tensor operator()(const Indices& ids) const { return matmul(in(ids), transpose(out)); }
 };
 
-TEST_CASE("gradcheck of a layer: a wrong gradient is found by its parameter's name", "[layers]") {
+TEST_CASE("gradcheck of a layer names the parameter whose gradient is wrong", "[layers]") {
   Rng rng(1);
   const Wrong layer{Linear(3, 5, rng)};
   const GradcheckReport report = gradcheck(layer, randn({2, 3}, rng));
@@ -45,7 +45,7 @@ TEST_CASE("gradcheck of a layer: a wrong gradient is found by its parameter's na
   for (const ElementCheck& failure : report.failures) CHECK(failure.input == "linear.b");
 }
 
-TEST_CASE("gradcheck of a layer: it and its input stay as they are", "[layers]") {
+TEST_CASE("gradcheck of a layer does not change the layer or its input", "[layers]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   const Tensor x = randn({2, 3}, rng);
@@ -58,7 +58,7 @@ TEST_CASE("gradcheck of a layer: it and its input stay as they are", "[layers]")
   CHECK_FALSE(x.requires_grad());
 }
 
-TEST_CASE("gradcheck of a layer: a tied tensor is moved in both places at once", "[layers]") {
+TEST_CASE("gradcheck of a layer moves a tied tensor in both places at once", "[layers]") {
   Rng rng(1);
   const GradcheckReport report = gradcheck(TiedModel{Embedding(7, 3, rng)}, Indices{2, 6, 2, 0, 1});
   INFO(to_string(report));
@@ -66,7 +66,7 @@ TEST_CASE("gradcheck of a layer: a tied tensor is moved in both places at once",
   CHECK(report.elements == 21);
 }
 
-TEST_CASE("gradcheck of a layer: several inputs, by name", "[layers]") {
+TEST_CASE("gradcheck of a layer takes several named inputs", "[layers]") {
   Rng rng(1);
   const MultiHeadAttention layer(6, 3, rng, {.bias = false});
   const Tensor x = randn({2, 3, 6}, rng), context = randn({2, 5, 6}, rng);

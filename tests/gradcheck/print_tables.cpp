@@ -7,10 +7,10 @@
 
 #include "tests/gradcheck/rows.h"
 
-// What gradcheck says about functions with planted bugs and about hard ones.
+// Runs gradcheck on functions with planted bugs and on correct functions that are hard to check.
 //
-//   gradcheck_tables          prints it as docs/gradcheck.md shows it
-//   gradcheck_tables SEEDS    counts bugs that were missed and false alarms, of so many seeds and both orders
+//   gradcheck_tables          prints the two tables of docs/gradcheck.md
+//   gradcheck_tables SEEDS    counts missed bugs and false alarms, with that many seeds and both orders
 
 using namespace fovea;
 
@@ -20,7 +20,7 @@ int count_mistakes(const char* what, const std::vector<GradcheckRow>& rows, std:
   int mistakes = 0, checks = 0;
   for (GradcheckRow row : rows) {
     for (const int order : {1, 2}) {
-      if (!row.expected.empty() && order != row.options.order) continue;  // a bug belongs to one order
+      if (!row.expected.empty() && order != row.options.order) continue;  // a bug is expected at one order
       row.options.order = order;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed, ++checks) {
         const GradcheckReport report = check(row, seed);

@@ -8,7 +8,7 @@
 #include "fovea/gradcheck/gradcheck.h"
 #include "tests/support/catch.h"
 
-// The numeric derivative: how sure it is, and what it makes of kinks and rounding.
+// The numeric derivative: its error estimate, kinks, and functions that rounding hides.
 
 using namespace fovea;
 
@@ -39,7 +39,7 @@ TEST_CASE("gradcheck reports a kink with both slopes, and fails it when asked to
   CHECK_FALSE(strict.passed());
   CHECK(strict.kinks.empty());
   CHECK(strict.failures.size() == 1);
-  // A value that is on neither slope, nor between them, is no kink.
+  // A gradient that is neither one of the slopes nor between them is wrong.
   const auto too_steep = [](const Tensor& v) {
     return record("relu", relu(v).detach(), {v}, {v},
                   [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
@@ -49,7 +49,7 @@ TEST_CASE("gradcheck reports a kink with both slopes, and fails it when asked to
   CHECK(gradcheck(too_steep, {{"x", x}}).failures.at(0).verdict == Verdict::wrong);
 }
 
-TEST_CASE("gradcheck says inconclusive where rounding hides the derivative") {
+TEST_CASE("gradcheck is inconclusive where rounding hides the derivative") {
   const GradcheckReport report =
       gradcheck([](const Tensor& x) { return 1e12 + x; }, tensor({0.5, 0.25}, f64), {.compare_f32 = false});
   INFO(to_string(report));
@@ -58,12 +58,13 @@ TEST_CASE("gradcheck says inconclusive where rounding hides the derivative") {
   for (const ElementCheck& element : report.failures) {
     CHECK(element.verdict == Verdict::inconclusive);
     CHECK(element.error > 1e-6);
-    CHECK(std::abs(element.difference()) <= element.error);  // the estimate is honest
+    CHECK(std::abs(element.difference()) <= element.error);  // the error estimate covers the difference
   }
 }
 
-TEST_CASE("gradcheck draws again where a draw hides the derivative") {
-  // The cotangent of seed 2016 sums to 1e-4, and log_softmax's second derivative has that sum as a factor.
+TEST_CASE("gradcheck draws another cotangent where one hides the derivative") {
+  // The second derivative of log_softmax has the sum of the cotangent as a factor, which is 1e-4 for seed
+  // 2016.
   Rng rng(1);
   const Tensor x = randn({7}, rng, f64);
   const auto check = [&](std::uint64_t seed) {

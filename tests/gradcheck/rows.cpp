@@ -18,7 +18,7 @@ Tensor leaf_with(const Tensor& x, std::size_t moved, double by) {
   return from_values(values, x.shape(), x.dtype()).set_requires_grad();
 }
 
-// The inputs as leaves, one element of one of them moved.
+// The inputs as leaves, with one element of one input moved.
 Inputs leaves_of(const Inputs& inputs, std::size_t input, std::size_t element, double by) {
   std::vector<NamedTensor> leaves;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -57,7 +57,7 @@ bool fixed_step_agrees(const NamedFunction& f, const Inputs& inputs) {
   return true;
 }
 
-// The gradient of f, contracted with a fixed cotangent, all inputs' parts in one.
+// The gradient of f for a fixed cotangent: the gradients of all inputs, concatenated.
 NamedFunction gradient_of(const NamedFunction& f, std::uint64_t seed) {
   return [f, seed](const Inputs& leaves) {
     const Tensor y = f(leaves);
@@ -72,7 +72,7 @@ NamedFunction gradient_of(const NamedFunction& f, std::uint64_t seed) {
   };
 }
 
-// One row of a table in Markdown, and its head.
+// One row of a Markdown table, and its head.
 std::string table_row(const std::vector<std::string>& cells) {
   std::string text = "|";
   for (const std::string& cell : cells) text += " " + cell + " |";

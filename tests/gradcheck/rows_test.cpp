@@ -4,13 +4,13 @@
 
 #include "tests/support/catch.h"
 
-// The checker is checked: every planted bug is caught, and no correct function is accused.
+// gradcheck finds every planted bug, and passes every correct function.
 
 using namespace fovea;
 
 namespace {
 
-// Every row, for a few seeds: check.gradcheck_seeds goes through a thousand.
+// Checks every row with a few seeds. The test check.gradcheck_seeds uses a thousand.
 void check_rows(const std::vector<GradcheckRow>& rows, int order) {
   for (GradcheckRow row : rows) {
     row.options.order = std::max(order, row.options.order);
@@ -24,15 +24,18 @@ void check_rows(const std::vector<GradcheckRow>& rows, int order) {
 
 }  // namespace
 
-TEST_CASE("gradcheck catches every planted bug, with its hint") {
+TEST_CASE("gradcheck finds every planted bug, and gives its hint") {
   CHECK(planted_bugs().size() >= 50);
   check_rows(planted_bugs(), 1);
 }
 
-TEST_CASE("gradcheck does not cry wolf over hard functions") { check_rows(hard_functions(), GENERATE(1, 2)); }
+TEST_CASE("gradcheck passes every correct function that is hard to check") {
+  check_rows(hard_functions(), GENERATE(1, 2));
+}
 
-TEST_CASE("gradcheck counts the rounding of a gradient once in the error of second derivatives") {
-  // Draws for which the second derivatives are small beside the gradient, which is about 300.
+TEST_CASE("gradcheck passes second derivatives that are small beside the gradient") {
+  // With these seeds the second derivatives are small beside the gradient of about 300, whose rounding must
+  // be counted only once in their error.
   const std::vector<GradcheckRow> rows = hard_functions();
   GradcheckRow row =
       *std::ranges::find(rows, std::string("layer_norm of nearly constant rows"), &GradcheckRow::name);
@@ -44,9 +47,9 @@ TEST_CASE("gradcheck counts the rounding of a gradient once in the error of seco
   }
 }
 
-TEST_CASE("a checker with one fixed step passes plain functions and finds plain bugs") {
+TEST_CASE("a checker with one fixed step passes simple functions and finds simple bugs") {
   for (const GradcheckRow& row : planted_bugs()) {
-    if (row.name == "sign" || row.name == "transposed") CHECK(fixed_step_outcome(row, 1) == "mismatch");
+    if (row.name == "wrong sign" || row.name == "transposed") CHECK(fixed_step_outcome(row, 1) == "mismatch");
     if (row.name == "a sum of a softmax") CHECK(fixed_step_outcome(row, 1) == "pass");
   }
   for (const GradcheckRow& row : hard_functions()) {

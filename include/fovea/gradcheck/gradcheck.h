@@ -18,36 +18,39 @@
 #include "fovea/autograd/tensor/tensor.h"
 
 /// Checks gradients against finite differences, element by element, in f64, with an estimate of the error of
-/// each difference. docs/gradcheck.md explains how, and shows what it finds.
+/// each difference. docs/gradcheck.md explains the method and shows what it finds.
 ///
-/// The output is contracted with a random cotangent w, never summed: the gradient of a summed softmax is
-/// zero.
+/// The output of f is contracted with a random cotangent w. It is never summed, because the gradient of a sum
+/// may be zero whatever the rule says, as for a softmax.
 ///
-/// An element with analytic gradient a and numeric derivative n +- e passes if e <= limit and
+/// An element with the analytic gradient a and the numeric derivative n +- e passes if e <= limit and
 /// |a - n| <= limit + e, where
 ///
-///   limit = tolerance (|n| + 0.1 L) + s,
-///   L = the largest |n| of the tensor, or a hundredth of its largest sum |w df/dx|, of terms that cancel,
-///   s = 16 x how far the tensor's gradient, which is linear in w, moves at most when w is scaled by about
-///       1 + 2^-30 and moved by 2^-50 of itself, and the gradient is scaled back: its own rounding.
+///   limit = tolerance (|n| + 0.1 L) + s.
 ///
-/// A rule that says zero, |a| <= r with r = max(s, 1024 epsilon sum |w f| / max(1, |x|)), is held to what
-/// rounding of f lets one see: |a - n| <= r + e, where e <= 100 tolerance r / (1024 epsilon). Where f moves
-/// as far between the smallest steps as between the largest, and by more (N) than the rounding known of it,
-/// which is 4 epsilon sum |w f| or, at order 2, what the first order measured, it is nothing but rounding: r
-/// is at least 1024 N / max(1, |x|) then, and e <= 8 r.
+/// L is the largest |n| of the tensor, or a hundredth of its largest sum |w df/dx| if that is larger, as the
+/// terms of this sum may cancel. s is the rounding of the gradient: it is linear in w, so it is computed
+/// again for a w that is scaled by about 1 + 2^-30 and moved by about 2^-50 of itself, and scaled back. s is
+/// 16 times the largest move of any element of the tensor.
 ///
-/// Where nothing but `inconclusive` was found, another draw of w decides, of at most three: one may leave so
-/// little of a derivative that rounding hides it.
+/// Where the rule gives zero, the rounding of f limits what can be seen. That is where |a| <= r, with
+/// r = max(s, 1024 epsilon sum |w f| / max(1, |x|)). The element then passes if |a - n| <= r + e and
+/// e <= 100 tolerance r / (1024 epsilon). A function may be nothing but rounding. It then moves as far
+/// between the smallest steps as between the largest, by some N that exceeds its known rounding (4 epsilon
+/// sum |w f| or, at order 2, what the first order measured). There r is at least 1024 N / max(1, |x|), and e
+/// may be up to 8 r.
+///
+/// A random w may leave so little of a derivative that rounding hides it. So where every failure is
+/// `inconclusive`, w is drawn again, up to three times in all.
 namespace fovea {
 
-/// Tensors by name, in the order they were given: `in["x"]`.
+/// Named tensors, in the order in which they were given: `in["x"]`.
 class FOVEA_API Inputs {
  public:
   Inputs(std::initializer_list<NamedTensor> tensors) : tensors_(tensors) {}
   explicit Inputs(std::vector<NamedTensor> tensors) : tensors_(std::move(tensors)) {}
 
-  /// Throws: ValueError, saying which names there are.
+  /// Throws: ValueError if there is no input of that name; the error lists the names.
   const Tensor& operator[](std::string_view name) const;
 
   std::size_t size() const { return tensors_.size(); }
@@ -61,36 +64,38 @@ class FOVEA_API Inputs {
 
 using NamedFunction = std::function<Tensor(const Inputs&)>;
 
-/// A quick look at large tensors: derivatives along random directions instead of single elements.
+/// A quick check of large tensors: it compares derivatives along random directions instead of single
+/// elements.
 struct Screen {
-  int directions = 4;         ///< per tensor
-  std::int64_t elements = 0;  ///< that are checked one by one as well, drawn at random, per tensor
+  int directions = 4;         ///< how many directions, per tensor
+  std::int64_t elements = 0;  ///< how many randomly drawn elements are checked as well, per tensor
 };
 
 struct GradcheckOptions {
-  int order = 1;                      ///< 2: also differentiate the gradient, contracted with a random vector
-  double tolerance = 1e-6;            ///< relative: see the formula above
-  std::uint64_t seed = 1;             ///< of the cotangent, of directions and of the choice of elements
-  bool jacobian = false;              ///< each element of the output by itself, instead of a random cotangent
-  std::optional<Screen> screen = {};  ///< for tensors too large to check every element
-  bool kinks_fail = false;
-  /// Compare f32 values and gradients with f64 on the same inputs, where f runs in f32 too.
+  int order = 1;                      ///< 2: also check the gradient of the gradient, times a random vector
+  double tolerance = 1e-6;            ///< relative, as in the formula above
+  std::uint64_t seed = 1;             ///< of the random cotangent, directions and choice of elements
+  bool jacobian = false;              ///< check each element of the output by itself, without a random w
+  std::optional<Screen> screen = {};  ///< set it for tensors that are too large to check every element
+  bool kinks_fail = false;            ///< count a kink as a failure
+  /// Compare the value and gradients in f32 with those in f64 for the same inputs, if f accepts f32.
   bool compare_f32 = true;
-  /// How many roundings of f32 its results may differ by, beyond what rounding the inputs does to them.
+  /// How many f32 roundings a result may be off by, beyond the effect of rounding the inputs.
   double f32_roundings = 64;
-  /// Tensors whose gradient may be zero throughout, or that may be empty.
+  /// Tensors that may have a gradient of zero in every element, or no elements.
   std::vector<std::string> expect_zero = {};
-  /// Elements that are not checked, such as frozen rows: a tensor's name and leading indices, "table[0]".
+  /// Elements that are not checked, such as a frozen row: the name of a tensor and leading indices,
+  /// "table[0]".
   std::vector<std::string> exclude = {};
 };
 
 enum class Verdict {
   pass,
-  kink,  ///< the slopes to the left and right differ, and the analytic value is one of them or between
-  wrong,
-  inconclusive,  ///< the error estimate of the numeric derivative exceeds the limit: not a pass
-  non_finite,    ///< the function, its gradient or its derivative is not finite
-  f32_drift,     ///< the f32 result is off by more than rounding explains
+  kink,          ///< the slopes on the two sides differ, and the analytic gradient is one or between them
+  wrong,         ///< the analytic gradient and the numeric derivative differ by more than their limit
+  inconclusive,  ///< the error estimate of the numeric derivative exceeds the limit, which is not a pass
+  non_finite,    ///< the function, its gradient or its derivative is NaN or infinite
+  f32_drift,     ///< the f32 result differs from the f64 result by more than rounding explains
 };
 FOVEA_API const char* name_of(Verdict verdict);
 
@@ -98,33 +103,32 @@ FOVEA_API const char* name_of(Verdict verdict);
 struct ElementCheck {
   int order = 1;
   std::string input;
-  Shape index;
+  Shape index;  ///< empty for a direction of a screen
   double analytic = 0;
-  double numeric = 0;  ///< for f32_drift, what f64 gives
-  double error = 0;    ///< estimated, of `numeric`; for f32_drift, what rounding explains
+  double numeric = 0;  ///< for f32_drift, the result in f64
+  double error = 0;    ///< the estimated error of `numeric`; for f32_drift, what rounding explains
   Verdict verdict = Verdict::pass;
-  /// The slopes on either side, where it is a kink.
+  /// The slopes on the two sides, for a kink.
   std::optional<double> left = {}, right = {};
-  /// |analytic - numeric|, relative to what the limit is relative to: the tolerance is the most that it may
-  /// be.
+  /// |analytic - numeric| times tolerance / limit: above the tolerance, the difference is above the limit.
   double relative = 0;
-  /// Of the output, in Jacobian mode. A direction of a screen has no index.
+  /// The element of the output, in Jacobian mode.
   std::optional<Shape> output = {};
 
   double difference() const { return analytic - numeric; }
 };
 
-/// One input as a whole. At order 2 the cotangent of the output is one of them.
+/// The result for one input. At order 2 the cotangent of the output is an input too.
 struct TensorCheck {
   int order = 1;
   std::string input;
   Shape shape;
-  std::int64_t elements = 0;  ///< how many were compared, or directions
-  double largest = 0;         ///< |numeric|
-  ElementCheck worst = {};    ///< by `relative`
-  /// Every gradient is zero or no element was compared, and `expect_zero` does not name it.
+  std::int64_t elements = 0;  ///< how many elements or directions were compared
+  double largest = 0;         ///< the largest |numeric|
+  ElementCheck worst = {};    ///< the element with the largest `relative`
+  /// Every gradient is zero or no element was compared, and `expect_zero` does not name the input.
   bool vacuous = false;
-  /// What its wrong elements look like: "analytic = 1.001 x numeric". Empty if nothing known.
+  /// The pattern of the wrong elements, such as "analytic = 1.001 x numeric". Empty if none is recognised.
   std::string hint = {};
 };
 
@@ -133,41 +137,41 @@ struct GradcheckReport {
   std::uint64_t seed = 0;
   bool screened = false;
   bool kinks_fail = false;
-  std::int64_t elements = 0;     ///< how many were checked, or directions
-  std::int64_t evaluations = 0;  ///< of the function or its gradient
+  std::int64_t elements = 0;     ///< how many elements or directions were checked
+  std::int64_t evaluations = 0;  ///< how often the function or its gradient was computed
   double seconds = 0;
   std::vector<TensorCheck> tensors = {};
-  std::vector<ElementCheck> failures = {};  ///< every element that failed, worst first
+  std::vector<ElementCheck> failures = {};  ///< every element that failed, the worst first
   std::vector<ElementCheck> kinks = {};     ///< every kink, unless `kinks_fail`
-  std::string not_deterministic = {};       ///< where two passes over the same inputs differ
-  std::string aliased = {};                 ///< why nothing was checked: an input overlaps itself
-  std::string f32 = {};                     ///< why f32 was not compared; empty if it was, or was not asked
+  std::string not_deterministic = {};       ///< says where two passes over the same inputs differ
+  std::string aliased = {};                 ///< says whose elements share memory, so that nothing was checked
+  std::string f32 = {};                     ///< says why f32 was not compared, though it was asked for
 
   bool passed() const;
   explicit operator bool() const { return passed(); }
-  /// In a word: "pass", "kink" (a pass), or the gravest of what is wrong: "aliased", "not deterministic",
-  /// "wrong", "non-finite", "inconclusive", "f32-drift", "kink" where kinks fail, "vacuous".
+  /// The result in a word: "pass", "kink" (which passes), or the first of these that applies: "aliased",
+  /// "not deterministic", "wrong", "non-finite", "inconclusive", "f32-drift", "kink" (if kinks fail),
+  /// "vacuous".
   std::string verdict() const;
-  /// The largest `relative` of any tensor: what the tolerance limits.
+  /// The largest `relative` of any tensor.
   double worst() const;
 };
 
-/// A summary line and a table: of the elements that failed and the kinks, worst first, at most `rows`; if
-/// there are none, of the worst element of each tensor. With hints.
+/// A summary line, a table, and hints. The table lists the elements that failed and the kinks, the worst
+/// first, in at most `rows` rows. If there are none, it lists the worst element of each tensor.
 FOVEA_API std::string to_string(const GradcheckReport& report, std::size_t rows = 20);
-/// The whole report as a JSON object. Numbers that are not finite are strings: "nan", "inf", "-inf".
+/// The whole report as a JSON object, in which NaN and infinity are the strings "nan", "inf" and "-inf".
 FOVEA_API std::string to_json(const GradcheckReport& report);
-/// So that `CHECK(gradcheck(f, x))` prints the table when it fails, in Catch2 and its like.
+/// Prints to_string(report), so that a failing `CHECK(gradcheck(f, x))` of a test framework shows the table.
 FOVEA_API std::ostream& operator<<(std::ostream& out, const GradcheckReport& report);
 
-/// Checks d f / d each input. The inputs are copied to f64; the caller's tensors stay as they are.
-/// f must be deterministic and keep to the dtype of its inputs.
-/// Throws: ValueError for an order other than 1 and 2, or if `expect_zero` or `exclude` names nothing there
-/// is.
+/// Checks the gradient of f with respect to every input. The inputs are copied to f64, and the caller's
+/// tensors stay as they are. f must be deterministic, and compute in the dtype of its inputs. Throws:
+/// ValueError for an option out of range, or if `expect_zero` or `exclude` names what does not exist.
 FOVEA_API GradcheckReport gradcheck(const NamedFunction& f, const Inputs& inputs,
                                     const GradcheckOptions& options = {});
 
-/// The same for a function of one tensor, which the report calls x.
+/// The same for a function of one tensor, which is named x in the report.
 FOVEA_API GradcheckReport gradcheck(const Function& f, const Tensor& x, const GradcheckOptions& options = {});
 
 namespace detail {
@@ -177,52 +181,53 @@ concept FunctionOfTensors = !std::invocable<const F&, const Inputs&>;
 FOVEA_API void check_arity(std::size_t parameters, std::size_t inputs);
 [[noreturn]] FOVEA_API void refuse_arity(std::size_t inputs);
 
-// Calls f with as many of the inputs as it takes.
+// Calls f with the first inputs, as many as it takes. Throws: ValueError if these are not all inputs.
 template <class F, class... Taken>
 Tensor call_in_order(const F& f, const Inputs& in, const Taken&... taken) {
   if constexpr (std::invocable<const F&, const Taken&...>) {
     check_arity(sizeof...(taken), in.size());
     return f(taken...);
   } else {
-    static_assert(sizeof...(taken) < 16, "gradcheck: a function of Tensors, or of one Inputs, is expected");
+    static_assert(sizeof...(taken) < 16, "gradcheck: the function must take Tensors, or one Inputs");
     return call_in_order(f, in, taken..., sizeof...(taken) < in.size() ? in.at(sizeof...(taken)) : Tensor());
   }
 }
 }  // namespace detail
 
-/// The same for a function of one or several tensors, which are the inputs in their order:
+/// The same for a function of one or more tensors, which are the inputs in order:
 /// `gradcheck(softplus, {{"x", x}})`.
 ///
-/// Throws: also ValueError if there are more or fewer inputs than it takes.
+/// Throws: as above, and ValueError if the number of inputs is not the number of tensors that f takes.
 template <detail::FunctionOfTensors F>
 GradcheckReport gradcheck(const F& f, const Inputs& inputs, const GradcheckOptions& options = {}) {
   return gradcheck(NamedFunction([&f](const Inputs& in) { return detail::call_in_order(f, in); }), inputs,
                    options);
 }
 
-/// Checks d f / d each tensor, where f reads the tensors from wherever they are, such as a layer's
-/// parameters. Each element is moved in place and restored. f32 is not compared.
+/// Checks the gradient of f with respect to tensors that f reads by itself, such as the parameters of a
+/// layer. Each element is changed in place and restored. f32 is not compared.
 ///
-/// Throws: as gradcheck; DtypeError if a tensor is not f64.
+/// Throws: as gradcheck, and DtypeError if a tensor is not f64.
 FOVEA_API GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f,
                                              const std::vector<NamedTensor>& tensors,
                                              const GradcheckOptions& options = {});
 
 namespace detail {
-/// Tensors, and the function that reads them.
+/// A function, and the tensors that it reads.
 struct Subject {
   std::function<Tensor()> f;
   std::vector<NamedTensor> tensors;
 };
-/// Sets the same up anew, in a dtype.
+/// Makes a new subject with the same numbers, in a dtype.
 using MakeSubject = std::function<Subject(Dtype)>;
 
 FOVEA_API GradcheckReport gradcheck_subject(const MakeSubject& make, const GradcheckOptions& options);
 }  // namespace detail
 
-/// Checks that two functions agree, in value and in the gradient of every input, such as a fused kernel and
-/// the formula made of primitive ops; at order 2 also in second derivatives. They may differ by
-/// `roundings` of f64 of the largest element. In the report `numeric` is what `expected` gives.
+/// Checks that two functions agree in value and in the gradient of every input, and at order 2 in second
+/// derivatives. One may be a fused kernel and the other its reference form. An element may differ by
+/// `roundings` times the f64 rounding of the largest element. In the report, `numeric` is the result of
+/// `expected`.
 FOVEA_API GradcheckReport compare_functions(const NamedFunction& f, const NamedFunction& expected,
                                             const Inputs& inputs, const GradcheckOptions& options = {},
                                             double roundings = 4096);

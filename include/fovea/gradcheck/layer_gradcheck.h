@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -12,25 +11,31 @@
 namespace fovea {
 
 namespace detail {
-// layer(all inputs), of which there are at most four.
-template <std::size_t count = 1, class L>
+template <class L>
+concept LayerOfTensors = Layer<L> && FunctionOfTensors<L>;
+
+// Calls the layer with all inputs. Layers of up to four tensors are supported.
+template <class L>
 Tensor call_with_all(const L& layer, const Inputs& in) {
-  if (in.size() != count) {
-    if constexpr (count < 4) return call_with_all<count + 1>(layer, in);
-  }
-  return [&]<std::size_t... i>(std::index_sequence<i...>)->Tensor {
-    if constexpr (std::invocable<const L&, decltype(in.at(i))...>) {
-      if (in.size() == count) return layer(in.at(i)...);
+  const auto call = [&](const auto&... x) -> Tensor {
+    if constexpr (std::invocable<const L&, decltype(x)...>) {
+      return layer(x...);
+    } else {
+      refuse_arity(in.size());
     }
-    refuse_arity(in.size());
-  }
-  (std::make_index_sequence<count>());
+  };
+  if (in.size() == 1) return call(in.at(0));
+  if (in.size() == 2) return call(in.at(0), in.at(1));
+  if (in.size() == 3) return call(in.at(0), in.at(1), in.at(2));
+  if (in.size() == 4) return call(in.at(0), in.at(1), in.at(2), in.at(3));
+  refuse_arity(in.size());
 }
 }  // namespace detail
 
-/// Checks the gradients of `layer(x)`: of each parameter, by its name, and of the input, called "x", if it is
-/// a Tensor (ids have none). The layer and x are copied to f64; the caller's stay as they are. Copies in f32
-/// are compared with f64, whatever the layer's dtype. Throws: as gradcheck of a function, and as `members`.
+/// Checks the gradient of `layer(x)` with respect to every parameter, by its name, and to the input, named
+/// "x", if it is a Tensor. (Indices have no gradient.) The layer and x are copied to f64, and the caller's
+/// stay as they are. Copies in f32 are compared with those in f64, whatever the dtype of the layer. Throws:
+/// as gradcheck of a function, and as `members` of the layer.
 template <Layer L, class Input>
 GradcheckReport gradcheck(const L& layer, const Input& x, const GradcheckOptions& options = {}) {
   return detail::gradcheck_subject(
@@ -51,10 +56,9 @@ GradcheckReport gradcheck(const L& layer, const Input& x, const GradcheckOptions
 
 /// The same for a layer of several tensors: `gradcheck(attention, {{"x", x}, {"context", context}})`.
 ///
-/// Throws: also ValueError if the layer does not take so many.
-template <Layer L>
-requires detail::FunctionOfTensors<L> GradcheckReport gradcheck(const L& layer, const Inputs& inputs,
-                                                                const GradcheckOptions& options = {}) {
+/// Throws: as above, and ValueError if the layer does not take that many tensors.
+template <detail::LayerOfTensors L>
+GradcheckReport gradcheck(const L& layer, const Inputs& inputs, const GradcheckOptions& options = {}) {
   return detail::gradcheck_subject(
       [&](Dtype dtype) {
         const auto copy = std::make_shared<const L>(to(layer, dtype));
