@@ -6,6 +6,13 @@
 namespace fovea {
 namespace {
 
+// What scaling multiplies the angles of pair i by: all equally, or the more the slower the pair is.
+double slowdown(std::int64_t i, std::int64_t r, const RotaryOptions& options) {
+  if (options.scaling == RotaryScaling::none) return 1;
+  if (options.scaling == RotaryScaling::linear) return 1 / options.factor;
+  return std::pow(options.factor, -static_cast<double>(i) / static_cast<double>(r / 2 - 1));
+}
+
 // Treats each pair of channels as a complex number and multiplies it by exp(i angle).
 Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   const std::int64_t length = x.size(-2), d = x.size(-1), r = options.dimensions.value_or(d);
@@ -17,7 +24,8 @@ Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
       double& a = values[static_cast<std::size_t>(row * d + (halves ? i : 2 * i))];
       double& b = values[static_cast<std::size_t>(row * d + (halves ? i + r / 2 : 2 * i + 1))];
       const double rate = std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r));
-      const std::complex<double> turned = std::complex(a, b) * std::polar(1.0, position * rate);
+      const std::complex<double> turned =
+          std::complex(a, b) * std::polar(1.0, position * rate * slowdown(i, r, options));
       a = turned.real();
       b = turned.imag();
     }
@@ -40,6 +48,9 @@ void add_row(Cases& cases, const std::string& name, const Shape& shape, const Ro
     c.refuses<ShapeError>("a vector", "[rotary]", [](const Inputs&) { return rotary(zeros({6})); });
     c.refuses<ValueError>("a base of 0", "[rotary] the base", [](const Inputs&) {
       return rotary(zeros({3, 6}), {.base = 0});
+    });
+    c.refuses<ValueError>("a factor of 0", "[rotary] the scaling factor", [](const Inputs&) {
+      return rotary(zeros({3, 6}), {.factor = 0});
     });
   });
 }
@@ -70,6 +81,10 @@ void add_rotary_cases(Cases& cases) {
     add_row(cases, suffix + ", base 10 from position 7", {3, 6},
             {.pairing = pairing, .base = 10, .offset = 7});
     add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 4});
+    add_row(cases, suffix + ", linear scaling", {3, 6},
+            {.pairing = pairing, .scaling = RotaryScaling::linear, .factor = 3});
+    add_row(cases, suffix + ", NTK scaling", {3, 10},
+            {.pairing = pairing, .dimensions = 8, .scaling = RotaryScaling::ntk, .factor = 3});
     add_row(cases, suffix + ", no channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 0});
 
     cases.add("convert_rotary_layout, from" + suffix.substr(1), [=](Case& c) {

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
 
 namespace CLI {
 class App;
@@ -10,20 +8,19 @@ class App;
 
 namespace fovea::cli {
 
-/// One command of the program: what it takes, and what it does once that is parsed. `run` returns the exit
-/// status: 0 for success, 1 for failure, 2 for bad input.
+/// One command of the program: the parser of its options, and what it does after parsing. `run` returns the
+/// exit status: 0 for success, 1 for failure, 2 for bad input.
 struct Command {
   CLI::App* parser;
   std::function<int()> run;
 };
 
-// Each is made in a file of its own: it adds its parser to the program's.
+// Each of these adds a command to the program's parser. Each is defined in a file of its own.
 Command check_command(CLI::App& program);
 Command eval_command(CLI::App& program);
 Command info_command(CLI::App& program);
 Command sample_command(CLI::App& program);
 Command tasks_command(CLI::App& program);
-/// Also puts the settings of a file, or of the run to be resumed, in front of the program's arguments.
-Command train_command(CLI::App& program, std::vector<std::string>& arguments);
+Command train_command(CLI::App& program);
 
 }  // namespace fovea::cli

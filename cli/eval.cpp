@@ -40,11 +40,11 @@ int evaluate_run(const Request& request) {
 
 Command eval_command(CLI::App& program) {
   const auto request = std::make_shared<Request>();
-  CLI::App* parser = program.add_subcommand("eval", "Evaluate a run on what it was not trained on");
-  parser->add_option("run", request->run, "The run's folder")->required()->type_name("RUN");
-  parser->add_flag("--best", request->best, "The checkpoint with the lowest validation loss, not the last");
-  parser->add_option("--threads", request->threads, "Threads to use; results do not depend on it")
-      ->check(count(1, 4096));
+  CLI::App* parser = program.add_subcommand("eval", "Evaluate a run on data that it was not trained on");
+  parser->add_option("run", request->run, "Folder of the run")->required()->type_name("RUN");
+  parser->add_flag("--best", request->best,
+                   "Use the checkpoint with the lowest validation loss instead of the last one");
+  add_threads(*parser, request->threads);
   return {parser, [request] { return evaluate_run(*request); }};
 }
 

@@ -16,7 +16,7 @@
 namespace fovea::cli {
 namespace {
 
-// A run's folder stands for its last checkpoint.
+// The file to show: of a run's folder, its last checkpoint.
 std::filesystem::path file_of(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path)) return path;
   const auto latest = latest_checkpoint(path);
@@ -24,7 +24,7 @@ std::filesystem::path file_of(const std::filesystem::path& path) {
   return *latest;
 }
 
-// The beginning of a text, on one line.
+// The beginning of a text, cut to a width and put on one line.
 std::string shortened(std::string text, std::size_t width) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.size() <= width ? text : text.substr(0, width - 4) + " ...";
@@ -33,7 +33,7 @@ std::string shortened(std::string text, std::size_t width) {
 int print_info(const std::string& path) {
   const std::filesystem::path file = file_of(path);
   SafetensorsHeader header = read_safetensors_header(file);
-  // The model before what its optimizer keeps.
+  // The tensors of the model come before those of its optimizer.
   std::stable_partition(header.entries.begin(), header.entries.end(),
                         [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
   std::size_t longest = 4;
@@ -66,8 +66,10 @@ int print_info(const std::string& path) {
 
 Command info_command(CLI::App& program) {
   const auto path = std::make_shared<std::string>();
-  CLI::App* parser = program.add_subcommand("info", "Show what a file of tensors holds");
-  parser->add_option("file", *path, "A safetensors file, or a run's folder: its last checkpoint")
+  CLI::App* parser = program.add_subcommand("info", "List the tensors and metadata in a file");
+  parser
+      ->add_option("file", *path,
+                   "A safetensors file, or the folder of a run, whose last checkpoint is shown")
       ->required()
       ->type_name("FILE");
   return {parser, [path] { return print_info(*path); }};

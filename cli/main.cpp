@@ -23,20 +23,16 @@ int complain(int status, const std::string& text) {
 }
 
 int run(std::vector<std::string> arguments) {
-  CLI::App program("Fovea trains small attention models, checks gradients and shows what models attend to.",
-                   "fovea");
+  CLI::App program(
+      "Fovea trains small attention models, checks their gradients and shows what they attend to.", "fovea");
   program.set_version_flag("--version", "fovea " FOVEA_VERSION, "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.get_formatter()->column_width(26);
   program.option_defaults()->always_capture_default();
-  const Command commands[] = {train_command(program, arguments),
-                              sample_command(program),
-                              eval_command(program),
-                              check_command(program),
-                              tasks_command(program),
-                              info_command(program)};
+  const Command commands[] = {train_command(program), sample_command(program), eval_command(program),
+                              check_command(program), tasks_command(program),  info_command(program)};
   try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes arguments from the last to the first
     program.parse(arguments);
   } catch (const CLI::Success& help_or_version) {
     return program.exit(help_or_version);
@@ -51,9 +47,9 @@ int run(std::vector<std::string> arguments) {
 
 }  // namespace
 
-// Status 2 is for what the user can put right: options, files, what they hold, a full disk.
+// Status 2 is for errors that the user can correct: options, files and their contents, a full disk.
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond a limit of the shell is an error with a path, not the end
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above the shell's size limit gives an error, not a signal
   try {
     const int status = run({argv + 1, argv + argc});
     return std::fflush(stdout) == 0 ? status : complain(2, "can't write to the standard output");

@@ -12,7 +12,7 @@
 
 namespace fovea::cli {
 
-/// The model of a run, whichever a recipe names; its tensors have the names that they have in it.
+/// The model of a run, of the kind that its recipe names. Its tensors have the same names as in that model.
 ///
 /// Shapes: ids (B, T) -> logits (B, T, V).
 struct Model {

@@ -32,9 +32,9 @@ struct Request {
 void generate_one(const Run& run, const Language& language, const std::string& prompt,
                   GenerateOptions options, Rng& rng) {
   const std::vector<std::int64_t> ids = language.encode(prompt);
-  if (ids.empty()) throw ValueError("there is nothing to continue: give a --prompt");
+  if (ids.empty()) throw ValueError("the prompt is empty, and this run needs one: give a --prompt");
   if (run.settings.text.empty()) {
-    // An answer ends where the longest instance does.
+    // The context of a task is as long as its longest instance, so the answer ends there.
     options.tokens = std::min(options.tokens, std::max<std::int64_t>(0, run.context + 1 - std::ssize(ids)));
   }
   if (const Gpt* gpt = std::get_if<Gpt>(&run.model.network)) {
@@ -70,25 +70,33 @@ int sample(const Request& request) {
 Command sample_command(CLI::App& program) {
   const auto request = std::make_shared<Request>();
   Sampling& sampling = request->options.sampling;
-  CLI::App* parser = program.add_subcommand("sample", "Let the model of a run continue a text");
-  parser->add_option("run", request->run, "The run's folder")->required()->type_name("RUN");
-  parser->add_option("--prompt", request->prompt, "What it continues")->type_name("TEXT")->default_str("");
-  parser->add_option("--tokens", request->options.tokens, "At most so many")->check(count(1));
-  parser->add_option("--count", request->count, "How many times, one after the other")->check(count(1));
+  CLI::App* parser = program.add_subcommand("sample", "Continue a text with the model of a run");
+  parser->add_option("run", request->run, "Folder of the run")->required()->type_name("RUN");
+  parser->add_option("--prompt", request->prompt, "Text to continue")->type_name("TEXT")->default_str("");
+  parser->add_option("--tokens", request->options.tokens, "Largest number of tokens to generate")
+      ->check(count(1));
+  parser->add_option("--count", request->count, "Number of samples")->check(count(1));
   parser
-      ->add_option("--temperature", sampling.temperature, "Below 1: likelier tokens; 0: always the likeliest")
+      ->add_option("--temperature", sampling.temperature,
+                   "Divisor of the logits: below 1 favours likely tokens; 0: always the likeliest")
       ->check(at_least(0));
-  parser->add_option("--top-k", sampling.top_k, "Among the k likeliest tokens; 0: all")->check(count(0));
-  parser->add_option("--top-p", sampling.top_p, "Among the likeliest that add up to this probability")
+  parser->add_option("--top-k", sampling.top_k, "Choose among the k likeliest tokens; 0: among all")
+      ->check(count(0));
+  parser
+      ->add_option("--top-p", sampling.top_p,
+                   "Choose among the likeliest tokens whose probabilities add up to this")
       ->check(within(0, 1));
-  parser->add_option("--min-p", sampling.min_p, "Among those this times as likely as the likeliest")
+  parser
+      ->add_option("--min-p", sampling.min_p,
+                   "Choose among tokens whose probability is at least this fraction of the largest")
       ->check(within(0, 1));
-  parser->add_option("--seed", request->seed, "Of the choices: the same seed, the same text")->check(seed());
-  parser->add_flag("--best", request->best, "The checkpoint with the lowest validation loss, not the last");
+  parser->add_option("--seed", request->seed, "Seed of the choices; the same seed gives the same text")
+      ->check(seed());
+  parser->add_flag("--best", request->best,
+                   "Use the checkpoint with the lowest validation loss instead of the last one");
   parser->add_flag("--no-cache", request->no_cache,
-                   "Compute keys and values again each time: the same, slower");
-  parser->add_option("--threads", request->threads, "Threads to use; results do not depend on it")
-      ->check(count(1, 4096));
+                   "Compute all keys and values again for each token: the same text, slower");
+  add_threads(*parser, request->threads);
   return {parser, [request] { return sample(*request); }};
 }
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "fovea/autograd/base/parallel.h"
+#include "fovea/autograd/ops.h"
 #include "fovea/train/loop/recipe.h"
 
 namespace CLI {
@@ -14,17 +14,19 @@ class App;
 
 namespace fovea::cli {
 
-/// What `fovea train` is asked for: by its options, by a file of settings, or by the run that it resumes.
+/// What `fovea train` is to do. The values come, in this order, from the recipe of the task or text, from a
+/// file of settings (--config, or that of the run to resume), and from the command line.
 struct Settings {
-  std::string task = "agreement";  ///< unless there is a text
+  std::string task = "agreement";  ///< ignored if there is a text
   std::string text;
   bool lines = false;
   double validation = 0.1;
   std::string tokenizer = "characters";
   std::int64_t merges = 512;
-  std::int64_t context = 64;  ///< of a text; a task or lines have their own
+  std::int64_t context = 64;  ///< of a text that is not split into lines; tasks and lines have their own
 
   Recipe recipe;
+  RotaryOptions rotary;  ///< of the recipe's model, if its positions are rotary
   std::uint64_t seed = 1;
   double skip_outliers = 0;
 
@@ -40,23 +42,16 @@ struct Settings {
   int threads = fovea::threads();
 };
 
-/// Adds all options, with the settings as they are for defaults. Those that a run's results depend on are
-/// `configurable` in CLI11's words: they are what its file of settings holds.
+/// Adds all options to a parser, which fills the settings when it parses. The defaults that it shows, and
+/// writes to a run's file, are those of the task or text that was chosen.
+/// Parsing throws: FileError; ValueError for a file of settings with an entry that is none, for an option
+/// that has no effect on the model, and for one that can't be changed in a run that is resumed.
 void add_options(CLI::App& parser, Settings& settings);
 
-/// The command's arguments, after its own name, with those from a file (--config, or that of the run to
-/// --resume) put in front, so that options count more. Changes the settings to what the named task or text
-/// recommends.
-/// Throws: FileError; ValueError for what the file sets and the program does not know.
-std::vector<std::string> prepare(const std::vector<std::string>& arguments, Settings& settings);
-
-/// Throws: ValueError for options that a run to be resumed has settled already.
-void check_resumable(const CLI::App& parser, const std::vector<std::string>& arguments);
-
-/// The settings of a run, as its file has them. Throws: FileError if there is none.
+/// The settings of a run, from the file in its folder. Throws: FileError if there is none.
 Settings settings_of_run(const std::filesystem::path& run);
 
-/// The file of settings in a run's folder.
+/// The name of the file of settings in a run's folder.
 inline constexpr const char* settings_file = "config.toml";
 
 }  // namespace fovea::cli

@@ -52,7 +52,7 @@ TrainerOptions options_of(const Settings& settings, const Corpus& corpus, const 
   options.learning_rate = make_schedule(recipe);
   options.accumulate = recipe.accumulate;
   if (recipe.clip > 0) options.clip = recipe.clip;
-  options.average = recipe.average;
+  options.average = recipe.ema_decay;
   options.outlier = settings.skip_outliers;
   options.seed = settings.seed;
   options.evaluation = corpus.validation;
@@ -160,21 +160,12 @@ int train(const Settings& settings, const std::string& settings_text) {
 
 }  // namespace
 
-Command train_command(CLI::App& program, std::vector<std::string>& arguments) {
+Command train_command(CLI::App& program) {
   const auto settings = std::make_shared<Settings>();
   CLI::App* parser = program.add_subcommand(
       "train", "Train a model on a task or a text; shows what it has learned, and writes a run's folder");
-  const std::vector<std::string> given = arguments;
-  if (!arguments.empty() && arguments.front() == "train") {
-    const std::vector<std::string> own(arguments.begin() + 1, arguments.end());
-    arguments = prepare(own, *settings);
-    arguments.insert(arguments.begin(), "train");
-  }
   add_options(*parser, *settings);
-  return {parser, [parser, settings, given] {
-            if (!settings->resume.empty()) check_resumable(*parser, given);
-            return train(*settings, parser->config_to_str(true));
-          }};
+  return {parser, [parser, settings] { return train(*settings, parser->config_to_str(true)); }};
 }
 
 }  // namespace fovea::cli

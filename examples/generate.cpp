@@ -1,4 +1,4 @@
-// A small model learns a sentence by heart, letter by letter, and goes on from its beginning.
+// A small model memorizes a sentence letter by letter, and then continues its beginning.
 
 #include <fmt/core.h>
 
@@ -53,7 +53,7 @@ int main() {
 
   // [probabilities]
   const Tensor logits = model(Indices({1, 4}, prompt));     // (1, T, V)
-  const Tensor last = select(select(logits, 0, 0), 0, -1);  // (V,): of what follows "she "
+  const Tensor last = select(select(logits, 0, 0), 0, -1);  // (V,): of the token after "she "
   const std::vector<double> p = token_probabilities(last, {.top_p = 0.9});
   // [probabilities]
   fmt::print("after 'she ', s has probability {:.2f}\n", p[static_cast<std::size_t>(*letters.find("s"))]);

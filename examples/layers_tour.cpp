@@ -1,4 +1,4 @@
-// Every layer in a line or two: docs/layers.md shows these lines.
+// Every layer in a line or two. docs/layers.md shows these lines.
 
 #include <fmt/core.h>
 
@@ -25,12 +25,12 @@ Indices draw_ids(Rng& rng) {
   });
 }
 
-void words_and_positions(Rng& rng) {
+void embeddings(Rng& rng) {
   const Indices ids = draw_ids(rng);
   // [embedding]
-  const Embedding words(V, C, rng, {.padding = 0});  // id 0 gives zeros, and stays so
-  const Tensor x = words(ids);                       // (B, T) -> (B, T, C)
-  const Tensor logits = words.as_output(x);          // the same table, tied: (B, T, C) -> (B, T, V)
+  const Embedding tokens(V, C, rng, {.padding = 0});  // id 0 gives zeros, and training keeps it so
+  const Tensor x = tokens(ids);                       // (B, T) -> (B, T, C)
+  const Tensor logits = tokens.as_output(x);          // the same table, tied: (B, T, C) -> (B, T, V)
   // [embedding]
   expect("Embedding", x, {B, T, C});
   expect("as_output", logits, {B, T, V});
@@ -46,7 +46,7 @@ void words_and_positions(Rng& rng) {
   // [rotary]
   const Rotary turn(D, {.pairing = RotaryLayout::halves});
   const Tensor y = attention(turn(q), turn(k), v, {.mask = Mask::causal()});
-  const Tensor next = turn(slice(q, -2, T - 1, T), /*offset=*/T - 1);  // one step, while generating
+  const Tensor next = turn(slice(q, -2, T - 1, T), /*offset=*/T - 1);  // one step of generation
   // [rotary]
   expect("Rotary", y, v.shape());
   expect("Rotary, one step", next, {B, H, 1, D});
@@ -81,14 +81,14 @@ void maps(const Tensor& x, Rng& rng) {
 
   // [feed_forward]
   const FeedForward mlp(C, 4 * C, rng, {.activation = Activation::gelu_tanh});
-  const SwiGlu gated(C, 8 * C / 3, rng);
+  const GatedFeedForward gated(C, 8 * C / 3, rng);  // SwiGLU; with Activation::gelu it is GEGLU
   const Tensor h = gated(mlp(x));
   // [feed_forward]
-  expect("FeedForward, SwiGlu", h, x.shape());
+  expect("two feed-forward", h, x.shape());
 
   // [attention]
   const SelfAttention head(C, D, rng);
-  const Attention seen = head.with_weights(x);  // the output, and who looked where
+  const Attention seen = head.with_weights(x);  // the output, and what each position attended to
   // [attention]
   expect("SelfAttention", seen.output, x.shape());
   expect("its weights", seen.weights, {B, T, T});
@@ -106,7 +106,7 @@ void heads_and_blocks(const Tensor& x, Rng& rng) {
   // [multi_head]
   const MultiHeadAttention heads(C, H, rng, {.rotary = RotaryOptions{}, .qk_norm = true});
   const Tensor self = heads(x);                                   // causal, unless another mask is given
-  const Tensor cross = heads(x, context, Mask::lengths({5, 3}));  // x asks a context, which is padded
+  const Tensor cross = heads(x, context, Mask::lengths({5, 3}));  // keys and values from a padded context
   // [multi_head]
   expect("MultiHeadAttention", self, x.shape());
   expect("to a context", cross, x.shape());
@@ -120,14 +120,14 @@ void heads_and_blocks(const Tensor& x, Rng& rng) {
   expect("with a cache", last, {B, 1, C});
 
   // [block]
-  const TransformerBlock block(C, H, rng, {.activation = Activation::gelu_tanh, .dropout = 0.1});
-  const TransformerBlock post(C, H, rng, {.norm_place = NormPlace::post, .activation = Activation::relu});
+  const TransformerBlock block(C, H, rng, {.mlp = MlpKind::gelu_tanh, .dropout = 0.1});
+  const TransformerBlock post(C, H, rng, {.norm_place = NormPlace::post, .mlp = MlpKind::relu});
   const Tensor y = post(block(x));
   // [block]
   expect("TransformerBlock", y, x.shape());
 }
 
-void models(Rng& rng) {
+void language_models(Rng& rng) {
   const Indices ids = draw_ids(rng);
   // [gpt]
   const Gpt model({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
@@ -140,38 +140,42 @@ void models(Rng& rng) {
                    .d_model = C,
                    .heads = H,
                    .layers = 2,
-                   .dropout = 0,
                    .positions = Positions::rotary,
-                   .norm = NormKind::rms,
-                   .bias = false,
                    .tied_output = false,
-                   .key_value_heads = 1,
-                   .swiglu = true},
+                   .block = {.attention = {.key_value_heads = 1, .bias = false},
+                             .norm = NormKind::rms,
+                             .mlp = MlpKind::swiglu}},
                   rng);
   // [llama]
   expect("Gpt, as Llama", llama.logits(ids), {B, T, V});
 
   // [generate]
   Gpt::Cache cache = model.cache(B);
-  Tensor next = slice(model.logits(ids, cache), 1, T - 1, T);  // of the prompt's last position: (B, 1, V)
+  Tensor next =
+      slice(model.logits(ids, cache), 1, T - 1, T);  // at the last position of the prompt: (B, 1, V)
   for (int step = 0; step < 5; ++step) next = model.logits(argmax(next), cache);
   // [generate]
   expect("Gpt, generating", next, {B, 1, V});
+}
 
-  // [watch]
-  Hooks watch(model);
-  watch.record("blocks.*.attention.weights").replace("blocks.1.attention.heads", [](const Tapped& tapped) {
+void encoder_and_hooks(Rng& rng) {
+  const Indices ids = draw_ids(rng);
+  const Gpt model({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
+  // [hooks]
+  Hooks hooks(model);
+  hooks.record("blocks.*.attention.weights").replace("blocks.1.attention.heads", [](const Tapped& tapped) {
     return tapped.value * reshape(tensor({1, 0, 1}), {H, 1, 1});  // (B, H, T, D) without head 1
   });
   const Tensor ablated = model.logits(ids);
-  const Tensor map = watch["blocks.0.attention.weights"];  // (B, H, T, T), rows summing to 1
-  // [watch]
+  const Tensor map = hooks["blocks.0.attention.weights"];  // (B, H, T, T), rows summing to 1
+  // [hooks]
   expect("Hooks, replacing", ablated, {B, T, V});
   expect("Hooks, reading", map, {B, H, T, T});
 
   // [encoder]
   const Encoder encoder({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
-  const Tensor read = encoder(ids, Mask::lengths({T, 4}));  // (B, T) -> (B, T, C); the rest is padding
+  const Tensor read =
+      encoder(ids, Mask::lengths({T, 4}));  // (B, T) -> (B, T, C); the second row has 4 tokens
   // [encoder]
   expect("Encoder", read, {B, T, C});
 }
@@ -179,17 +183,17 @@ void models(Rng& rng) {
 void while_training(const Tensor& x, Rng& rng) {
   // [dropout]
   const Dropout drop(0.1);
-  const Tensor same = drop(x);  // evaluation is the default, and changes nothing
+  const Tensor same = drop(x);  // the identity: evaluation is the default
   {
     const TrainMode training(/*seed=*/7);
-    const Tensor thinned = drop(x);  // a tenth is 0, the rest is scaled by 1 / 0.9
+    const Tensor dropped = drop(x);  // about a tenth is 0, and the rest is scaled by 1 / 0.9
   }
   // [dropout]
   expect("Dropout", same, x.shape());
 
   // [checkpoint]
   const FeedForward block(C, 4 * C, rng);
-  const Tensor y = checkpoint(block, x);  // keeps x alone, and computes the rest again in backward
+  const Tensor y = checkpoint(block, x);  // keeps only x, and computes the rest again in backward
   // [checkpoint]
   backward(y, {.gradient = ones(y.shape())});
   expect("checkpoint", block.up.W.grad(), block.up.W.shape());
@@ -219,10 +223,11 @@ void losses(Rng& rng) {
 int main() {
   Rng rng(1);
   const Tensor x = randn({B, T, C}, rng);
-  words_and_positions(rng);
+  embeddings(rng);
   maps(x, rng);
   heads_and_blocks(x, rng);
-  models(rng);
+  language_models(rng);
+  encoder_and_hooks(rng);
   while_training(x, rng);
   losses(rng);
 }

@@ -1,5 +1,5 @@
-// A new layer in one file. From `visit` come parameters, counts, printing, checkpoints, f64 copies and
-// gradient checks.
+// A new layer in one file. Its `visit` gives it named parameters, counts, printing, checkpoints, f64 copies
+// and gradient checks.
 
 #include <fmt/core.h>
 

@@ -35,9 +35,13 @@ void train(const std::filesystem::path& folder, std::int64_t stop_at) {
   const CharacterTokenizer tokenizer(text);
   const Split<TokenData> data = split(TokenData(text, tokenizer), 0.1);
   Rng rng(1);
-  const Gpt model(
-      {.vocabulary = tokenizer.size(), .context = 16, .d_model = 16, .heads = 2, .layers = 1, .dropout = 0.1},
-      rng);
+  const Gpt model({.vocabulary = tokenizer.size(),
+                   .context = 16,
+                   .d_model = 16,
+                   .heads = 2,
+                   .layers = 1,
+                   .block = {.dropout = 0.1}},
+                  rng);
   // [trainer]
   constexpr std::int64_t steps = 200;
   AdamW optimizer(named_parameters(model), {.weight_decay = 0.1});

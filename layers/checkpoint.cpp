@@ -18,24 +18,24 @@ using Tensors = std::vector<Tensor>;
 // themselves only if `differentiable`.
 using Function = std::function<Tensors(const Tensors& inputs, bool differentiable)>;
 
-// What the watchers of a forward pass wanted, in the order they were asked: it decides on paths, hence on
-// bits. None, if there was no watcher.
+// What the hooks of a forward pass wanted, in the order they were asked: it decides on paths, hence on
+// bits. Null if there were no hooks.
 using Wanted = std::shared_ptr<std::vector<bool>>;
 
 // What an op's behaviour depends on besides its inputs.
 struct Scopes {
   bool watching = anomaly_mode();
   std::optional<Rng::State> training = training_state();
-  Wanted wanted = watcher ? std::make_shared<std::vector<bool>>() : nullptr;
+  Wanted wanted = active_hooks ? std::make_shared<std::vector<bool>>() : nullptr;
 };
 
-// Stands before the watchers in the forward pass: they may read what will be computed again, and no more.
-class ReadOnly final : public Watcher {
+// Stands before the hooks in the forward pass: they may read what will be computed again, and no more.
+class ReadOnly final : public ActiveHooks {
  public:
-  explicit ReadOnly(const Wanted& wanted) : wanted_(wanted), before_(watcher) {
-    if (wanted_) watcher = this;
+  explicit ReadOnly(const Wanted& wanted) : wanted_(wanted), before_(active_hooks) {
+    if (wanted_) active_hooks = this;
   }
-  ~ReadOnly() { watcher = before_; }
+  ~ReadOnly() { active_hooks = before_; }
   ReadOnly(const ReadOnly&) = delete;
   ReadOnly& operator=(const ReadOnly&) = delete;
 
@@ -56,16 +56,16 @@ class ReadOnly final : public Watcher {
 
  private:
   Wanted wanted_;
-  Watcher* before_;
+  ActiveHooks* before_;
 };
 
 // Stands in for them when it is computed again: the same paths are taken, and nothing is reported.
-class Silent final : public Watcher {
+class Silent final : public ActiveHooks {
  public:
-  explicit Silent(const Wanted& wanted) : wanted_(wanted), before_(watcher) {
-    watcher = wanted_ ? this : nullptr;
+  explicit Silent(const Wanted& wanted) : wanted_(wanted), before_(active_hooks) {
+    active_hooks = wanted_ ? this : nullptr;
   }
-  ~Silent() { watcher = before_; }
+  ~Silent() { active_hooks = before_; }
   Silent(const Silent&) = delete;
   Silent& operator=(const Silent&) = delete;
 
@@ -77,7 +77,7 @@ class Silent final : public Watcher {
  private:
   Wanted wanted_;
   std::size_t next_ = 0;
-  Watcher* before_;
+  ActiveHooks* before_;
 };
 
 // A forward pass that is run again, in the scopes of the first time. Whoever watches forward passes from

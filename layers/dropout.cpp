@@ -7,7 +7,8 @@ namespace fovea {
 
 Dropout::Dropout(double p_) : p(p_) {
   if (!(p >= 0 && p <= 1)) {
-    fail<ValueError>("[Dropout] p is {}: it is a probability, from 0 (keep all) to 1 (drop all)", p);
+    fail<ValueError>(
+        "[Dropout] p is {}: it must be a probability, from 0 (keep everything) to 1 (drop everything)", p);
   }
 }
 

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// (V, 1): the rows that are words.
+// (V, 1): true for every row of the table but that of the padding id.
 Bool all_but(std::int64_t padding, std::int64_t vocabulary) {
   return Bool({vocabulary, 1}, [&](std::uint8_t* out) {
     for (std::int64_t v = 0; v < vocabulary; ++v) out[v] = v != padding;
@@ -30,8 +30,8 @@ Embedding::Embedding(std::int64_t vocabulary, std::int64_t d_model, Rng& rng, co
 Tensor Embedding::operator()(const Indices& ids) const { return embedding(table, ids, {.padding = padding}); }
 
 Tensor Embedding::as_output(const Tensor& x) const {
-  const Tensor words = padding ? where(all_but(*padding, table.size(0)), table, 0.0) : table;
-  return matmul(x, transpose(words));
+  const Tensor kept = padding ? where(all_but(*padding, table.size(0)), table, 0.0) : table;
+  return matmul(x, transpose(kept));
 }
 
 }  // namespace fovea

@@ -30,15 +30,17 @@ Tensor FeedForward::operator()(const Tensor& x) const {
   return down(tap(this, "hidden", activate(activation, up(x))));
 }
 
-SwiGlu::SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng) {
-  check_sizes("SwiGlu", {d_model, d_hidden});
+GatedFeedForward::GatedFeedForward(std::int64_t d_model, std::int64_t d_hidden, Rng& rng,
+                                   const GatedFeedForwardOptions& options)
+    : activation(options.activation) {
+  check_sizes("GatedFeedForward", {d_model, d_hidden});
   W1 = uniform_weight(d_model, d_hidden, rng);
   W3 = uniform_weight(d_model, d_hidden, rng);
   W2 = uniform_weight(d_hidden, d_model, rng);
 }
 
-Tensor SwiGlu::operator()(const Tensor& x) const {
-  return matmul(tap(this, "hidden", silu(matmul(x, W1)) * matmul(x, W3)), W2);
+Tensor GatedFeedForward::operator()(const Tensor& x) const {
+  return matmul(tap(this, "hidden", activate(activation, matmul(x, W1)) * matmul(x, W3)), W2);
 }
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// Writes rows (B, Hk, T, D) into (B, Hk, capacity, D), from position `at` on.
+// Copies rows (B, Hk, T, D) into (B, Hk, capacity, D), from position `at` on.
 void write_rows(Tensor& to, const Tensor& from, std::int64_t at) {
   const Tensor rows = contiguous(from);
   const std::int64_t d = to.size(3), stride = to.size(2) * d, n = rows.size(2) * d;
@@ -26,16 +26,17 @@ void check_rows(const char* what, const Tensor& x, const Tensor& kept) {
   Shape expected = kept.shape();
   if (x.rank() == 4) expected[2] = x.size(2);
   if (x.shape() != expected) {
-    fail<ShapeError>("[KvCache] {} {} do not fit a cache of shape (B, Hk, capacity, D) = {}", what,
+    fail<ShapeError>("[KvCache] {} {} do not fit the cache, whose (B, Hk, capacity, D) is {}", what,
                      to_string(x.shape()), to_string(kept.shape()));
   }
   if (x.dtype() != kept.dtype()) {
-    fail<DtypeError>("[KvCache] {} are {} and the cache is {}: make it with the dtype of the model", what,
-                     name_of(x.dtype()), name_of(kept.dtype()));
+    fail<DtypeError>("[KvCache] {} are {}, and the cache is {}: make the cache with the dtype of the model",
+                     what, name_of(x.dtype()), name_of(kept.dtype()));
   }
   if (x.requires_grad()) {
-    fail<GraphError>("[KvCache] {} require a gradient, and none flows through a cache: generate under NoGrad",
-                     what);
+    fail<GraphError>(
+        "[KvCache] {} require a gradient, and no gradient flows through a cache: generate under NoGrad",
+        what);
   }
 }
 
@@ -45,8 +46,7 @@ KvCache::KvCache(std::int64_t batch, std::int64_t heads, std::int64_t capacity, 
                  Dtype dtype) {
   const Shape shape{batch, heads, capacity, head_size};
   if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; })) {
-    fail<ValueError>("[KvCache] (B, Hk, capacity, D) = {} asked for: no size can be negative",
-                     to_string(shape));
+    fail<ValueError>("[KvCache] (B, Hk, capacity, D) is {}: no size can be negative", to_string(shape));
   }
   keys_ = zeros(shape, dtype);
   values_ = zeros(shape, dtype);
@@ -64,7 +64,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
 
 void KvCache::truncate(std::int64_t length) {
   if (length < 0 || length > length_) {
-    fail<ValueError>("[KvCache] asked to keep {} positions of {}", length, length_);
+    fail<ValueError>("[KvCache] can't keep {} positions: the cache holds {}", length, length_);
   }
   length_ = length;
 }

@@ -4,38 +4,69 @@
 #include <cstdint>
 #include <vector>
 
+#include "fovea/layers/embedding.h"
 #include "fovea/layers/positions.h"
 #include "fovea/layers/transformer_block.h"
 #include "layers/init.h"
 
-/// What Gpt and Encoder have in common.
+/// The parts that Gpt and Encoder share.
 namespace fovea {
 
-/// Asks attention for the positions that it brings.
-inline void bring_positions(MultiHeadAttentionOptions& attention, Positions positions, bool bidirectional) {
-  if (positions == Positions::rotary) attention.rotary.emplace();
+/// Turns on the scheme of positions in attention, with its default options unless some are given.
+/// Throws: ValueError if the options ask for another scheme than the model does.
+inline void use_positions(const char* model, Positions positions, bool bidirectional,
+                          MultiHeadAttentionOptions& attention) {
+  const auto check = [&](bool asked, Positions scheme, const char* option) {
+    if (asked && positions != scheme) {
+      fail<ValueError>(
+          "[{}] block.attention.{} is set, but the positions of the model are of another kind: set "
+          "`positions` to the same scheme, or leave the option out",
+          model, option);
+    }
+  };
+  check(attention.rotary.has_value(), Positions::rotary, "rotary");
+  check(attention.alibi, Positions::alibi, "alibi");
+  check(attention.relative_bias.has_value(), Positions::relative, "relative_bias");
+  if (positions == Positions::rotary && !attention.rotary) attention.rotary.emplace();
   if (positions == Positions::alibi) attention.alibi = true;
-  if (positions == Positions::relative)
+  if (positions == Positions::relative && !attention.relative_bias) {
     attention.relative_bias = RelativeBuckets{.bidirectional = bidirectional};
+  }
 }
 
-inline std::vector<TransformerBlock> make_blocks(std::int64_t layers, std::int64_t d_model,
-                                                 std::int64_t heads, Rng& rng,
-                                                 const TransformerBlockOptions& options) {
+/// The blocks of a model, whose configuration is a GptConfig or an EncoderConfig. Throws: as use_positions.
+template <class Config>
+std::vector<TransformerBlock> make_blocks(const char* model, const Config& config, bool bidirectional,
+                                          Rng& rng) {
+  check_sizes(model, {config.layers});
+  TransformerBlockOptions options = config.block;
+  use_positions(model, config.positions, bidirectional, options.attention);
   std::vector<TransformerBlock> blocks;
-  for (std::int64_t i = 0; i < layers; ++i) blocks.emplace_back(d_model, heads, rng, options);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    blocks.emplace_back(config.d_model, config.heads, rng, options);
+  }
   return blocks;
 }
 
-/// GPT-2's first weights (Radford et al. 2019, section 2.3): draws from N(0, 0.02^2), and smaller by
-/// sqrt(2 layers) where they add to the sum that runs through all layers, so that it does not grow with them.
-inline void initialise_as_gpt2(Embedding& words, AddedPositions& positions,
+/// The norm behind the last block. Where norms come after each addition there is none: the last block ends
+/// with one.
+template <class Config>
+std::optional<Norm> make_final_norm(const Config& config) {
+  if (config.block.norm_place == NormPlace::post) return std::nullopt;
+  return make_norm(config.block.norm, config.d_model);
+}
+
+/// Draws the initial weights of GPT-2 (Radford et al. 2019, section 2.3) from N(0, 0.02^2). The matrices
+/// whose product is added to the residual stream are smaller by sqrt(2 layers), so that its variance does not
+/// grow with the depth of the model.
+inline void initialise_as_gpt2(Embedding& token_embedding, PositionEmbedding& position_embedding,
                                std::vector<TransformerBlock>& blocks, Rng& rng) {
   constexpr double std = 0.02;
   const double added_std = std / std::sqrt(2 * static_cast<double>(blocks.size()));
-  words.table = parameter(std * words.table.detach());
-  if (Tensor* table = positions.learned ? &positions.learned->table : nullptr) {
-    *table = parameter(std * table->detach());
+  token_embedding.table = parameter(std * token_embedding.table.detach());
+  if (position_embedding.learned) {
+    Tensor& table = position_embedding.learned->table;
+    table = parameter(std * table.detach());
   }
   for (TransformerBlock& block : blocks) block.initialise(std, added_std, rng);
 }

@@ -11,10 +11,25 @@ std::int64_t size_of_heads(std::int64_t d_model, std::int64_t heads,
   if (options.head_size) return *options.head_size;
   if (heads > 0 && d_model % heads != 0) {
     fail<ValueError>(
-        "[MultiHeadAttention] {} channels do not divide into {} heads: choose other sizes, or give head_size",
+        "[MultiHeadAttention] {} channels do not divide into {} heads: choose other sizes, or set head_size",
         d_model, heads);
   }
   return heads > 0 ? d_model / heads : 0;
+}
+
+void check_options(const MultiHeadAttentionOptions& options) {
+  if (options.alibi && options.relative_bias) {
+    fail<ValueError>(
+        "[MultiHeadAttention] both ALiBi and relative biases are on: choose one scheme of positions");
+  }
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
+    fail<ValueError>("[MultiHeadAttention] dropout is {}: it must be a probability, from 0 to 1",
+                     options.dropout);
+  }
+  if (!(options.softcap >= 0)) {
+    fail<ValueError>("[MultiHeadAttention] softcap is {}: it must be 0 (none) or positive", options.softcap);
+  }
+  if (options.window) Mask::window(*options.window);  // throws if it is invalid
 }
 
 void check_input(const char* name, const Tensor& x, std::int64_t d_model) {
@@ -24,7 +39,7 @@ void check_input(const char* name, const Tensor& x, std::int64_t d_model) {
   }
 }
 
-// x W + b, (B, T, n D), as (B, n, T, D).
+// x W + b, of shape (B, T, n D), reshaped to (B, n, T, D).
 Tensor split_heads(const Tensor& x, const Tensor& W, const Tensor& b, std::int64_t n, std::int64_t d) {
   return transpose(reshape(linear(x, W, b), {x.size(0), x.size(1), n, d}), 1, 2);
 }
@@ -41,19 +56,11 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_
       dropout(options.dropout) {
   check_sizes("MultiHeadAttention", {d_model, heads, key_value_heads, head_size});
   if (heads % key_value_heads != 0) {
-    fail<ValueError>("[MultiHeadAttention] {} heads of keys and values can't be shared evenly by {} heads",
-                     key_value_heads, heads);
-  }
-  if (options.alibi && options.relative_bias) {
     fail<ValueError>(
-        "[MultiHeadAttention] ALiBi and relative biases are two schemes of positions: choose one");
+        "[MultiHeadAttention] {} heads can't share {} heads of keys and values evenly: choose a divisor",
+        heads, key_value_heads);
   }
-  if (!(dropout >= 0 && dropout <= 1)) {
-    fail<ValueError>("[MultiHeadAttention] dropout is {}: it is a probability, from 0 to 1", dropout);
-  }
-  if (!(softcap >= 0)) fail<ValueError>("[MultiHeadAttention] softcap is {}: it can't be negative", softcap);
-  if (window) Mask::window(*window);  // throws where it makes no sense
-
+  check_options(options);
   const std::int64_t q_size = heads * head_size, kv_size = key_value_heads * head_size;
   Wq = uniform_weight(d_model, q_size, rng);
   Wk = uniform_weight(d_model, kv_size, rng);
@@ -77,13 +84,13 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Mask& mask) const {
   check_input("x", x, Wq.size(0));
-  return joined(queries(x, 0), keys(x, 0), values(x), mask);
+  return attend(queries(x, 0), keys(x, 0), values(x), mask);
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& context, const Mask& mask) const {
   check_input("x", x, Wq.size(0));
   check_input("a context", context, Wk.size(0));
-  return joined(queries(x, context.size(1) - x.size(1)), keys(context, 0), values(context), mask);
+  return attend(queries(x, context.size(1) - x.size(1)), keys(context, 0), values(context), mask);
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, KvCache& cache, const Mask& mask) const {
@@ -91,7 +98,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, KvCache& cache, const Mas
   const std::int64_t position = cache.length();
   const auto [k, v] = cache.append(keys(x, position), values(x));
   try {
-    return joined(queries(x, position), k, v, mask);
+    return attend(queries(x, position), k, v, mask);
   } catch (...) {
     cache.truncate(position);
     throw;
@@ -118,16 +125,16 @@ Tensor MultiHeadAttention::values(const Tensor& x) const {
   return split_heads(x, Wv, bv, key_value_heads, head_size);
 }
 
-Tensor MultiHeadAttention::joined(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const {
+Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const {
   AttentionOptions options{.mask = window ? mask & Mask::window(*window) : mask,
                            .dropout = dropout,
                            .softcap = softcap,
                            .sinks = sinks};
   if (alibi) options.relative_bias = (*alibi)(q.size(2), k.size(2), q.dtype());
   if (relative_bias) options.relative_bias = (*relative_bias)(q.size(2), k.size(2));
-  const Tensor of_heads = tap(this, "heads", tapped_attention(this, q, k, v, options).output);
-  const Shape side_by_side{q.size(0), q.size(2), heads * head_size};
-  return linear(reshape(transpose(of_heads, 1, 2), side_by_side), Wo, bo);
+  const Tensor outputs = tap(this, "heads", tapped_attention(this, q, k, v, options).output);
+  const Shape concatenated{q.size(0), q.size(2), heads * head_size};
+  return linear(reshape(transpose(outputs, 1, 2), concatenated), Wo, bo);
 }
 
 }  // namespace fovea

@@ -4,7 +4,7 @@ namespace fovea {
 
 bool name_matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0;
-  // The last star, and where what it stands for ends: one character later after each failure.
+  // The last star, and the end of the characters it matches so far. Each mismatch makes it match one more.
   std::size_t star = pattern.npos, star_end = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

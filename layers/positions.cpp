@@ -11,8 +11,7 @@ namespace {
 
 void check_input(const char* layer, const Tensor& x, std::int64_t d_model) {
   if (x.rank() < 2 || x.size(-1) != d_model) {
-    fail<ShapeError>("[{}] positions of {} channels are added to x (..., T, {}), not to x {}", layer, d_model,
-                     d_model, to_string(x.shape()));
+    fail<ShapeError>("[{}] expects x (..., T, {}), and got {}", layer, d_model, to_string(x.shape()));
   }
 }
 
@@ -53,21 +52,21 @@ Tensor LearnedPositions::operator()(const Tensor& x, std::int64_t offset) const 
   const std::int64_t end = offset + x.size(-2);
   if (offset < 0 || end > table.size(0)) {
     fail<ShapeError>(
-        "[LearnedPositions] x {} has positions {} to {}, and {} are learned: shorten the sequence or make "
-        "the "
-        "layer with a larger max_length",
+        "[LearnedPositions] x {} has positions {} to {}, and {} are learned: shorten the sequence, or make "
+        "the layer with a larger max_length",
         to_string(x.shape()), offset, end - 1, table.size(0));
   }
   return x + slice(table, 0, offset, end);
 }
 
-AddedPositions::AddedPositions(Positions positions, std::int64_t max_length, std::int64_t d_model, Rng& rng) {
-  check_sizes("AddedPositions", {max_length, d_model});
+PositionEmbedding::PositionEmbedding(Positions positions, std::int64_t max_length, std::int64_t d_model,
+                                     Rng& rng) {
+  check_sizes("PositionEmbedding", {max_length, d_model});
   if (positions == Positions::learned) learned.emplace(max_length, d_model, rng);
   if (positions == Positions::sine_cosine) sine_cosine.emplace(d_model);
 }
 
-Tensor AddedPositions::operator()(const Tensor& x, std::int64_t offset) const {
+Tensor PositionEmbedding::operator()(const Tensor& x, std::int64_t offset) const {
   if (learned) return (*learned)(x, offset);
   if (sine_cosine) return (*sine_cosine)(std::sqrt(static_cast<double>(sine_cosine->d_model)) * x, offset);
   return x;

@@ -8,7 +8,7 @@ namespace fovea {
 RelativeBias::RelativeBias(std::int64_t heads, Rng& rng, const RelativeBuckets& buckets_)
     : buckets(buckets_) {
   check_sizes("RelativeBias", {buckets.buckets, heads});
-  relative_buckets(1, 1, buckets);  // throws where they make no sense
+  relative_buckets(1, 1, buckets);  // throws if the options are invalid
   table = parameter(0.02 * randn({buckets.buckets, heads}, rng));
 }
 

@@ -15,25 +15,27 @@ using Values = std::map<std::string, Tensor>;
 Values values_by_name(const State& state) {
   Values values;
   const auto add = [&](const std::string& name, const Tensor& value) {
-    if (!values.emplace(name, value).second) fail<ValueError>("[load] the state has '{}' twice", name);
+    if (!values.emplace(name, value).second)
+      fail<ValueError>("[load] the state has the name '{}' twice", name);
   };
   for (const auto& [name, value] : state.tensors) add(name, value.detach());
   const Values originals = values;
   for (const auto& [name, original] : state.aliases) {
     const auto found = originals.find(original);
     if (found == originals.end()) {
-      fail<ValueError>("[load] the state says that '{}' is '{}', which it does not have", name, original);
+      fail<ValueError>("[load] the state has '{}' as an alias of '{}', which it does not have", name,
+                       original);
     }
     add(name, found->second);
   }
   return values;
 }
 
-// The member's own name and those tied to it.
-std::vector<std::string> names_of(std::size_t place, const std::vector<Member>& members) {
-  std::vector<std::string> names{members[place].name};
+// The name of a member and of all members tied to it.
+std::vector<std::string> names_of(std::size_t index, const std::vector<Member>& members) {
+  std::vector<std::string> names{members[index].name};
   for (const Member& member : members) {
-    if (member.tied_to == place) names.push_back(member.name);
+    if (member.tied_to == index) names.push_back(member.name);
   }
   return names;
 }
@@ -42,15 +44,15 @@ bool same_values(const Tensor& a, const Tensor& b) {
   return a.impl() == b.impl() || (a.shape() == b.shape() && a.to_vector() == b.to_vector());
 }
 
-// The value for a member under any of its names; empty if there is none.
-Tensor value_for(std::size_t place, const std::vector<Member>& members, const Values& values) {
+// The value of a member, under any of its names, or an undefined Tensor.
+Tensor value_for(std::size_t index, const std::vector<Member>& members, const Values& values) {
   Tensor value;
   std::string value_name;
-  for (const std::string& name : names_of(place, members)) {
+  for (const std::string& name : names_of(index, members)) {
     const auto found = values.find(name);
     if (found == values.end()) continue;
     if (value.defined() && !same_values(value, found->second)) {
-      fail<ValueError>("[load] the layer ties '{}' and '{}', and the state has different values for them",
+      fail<ValueError>("[load] the layer ties '{}' and '{}', but the state has different values for them",
                        value_name, name);
     }
     value = found->second;
@@ -59,7 +61,7 @@ Tensor value_for(std::size_t place, const std::vector<Member>& members, const Va
   return value;
 }
 
-// A write that is ready to be made and can't fail any more.
+// A checked write, which can't fail.
 struct Write {
   Tensor to;
   Tensor value;  // row-major, of the same shape and dtype
@@ -96,9 +98,8 @@ std::string to_string(const LoadReport& report) {
 
 LoadError::LoadError(LoadReport found)
     : Error(
-          "[load] the state does not fit the layer, and nothing was loaded; pass {.partial = true} to load "
-          "what "
-          "fits: " +
+          "[load] the state does not fit the layer, and nothing was loaded (pass {.partial = true} to load "
+          "the tensors that fit): " +
           to_string(found)),
       report(std::move(found)) {}
 

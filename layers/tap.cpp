@@ -8,53 +8,54 @@
 namespace fovea {
 namespace {
 
-std::string joined(std::string_view layer, std::string_view name) {
+std::string path_of(std::string_view layer, std::string_view name) {
   return layer.empty() ? std::string(name) : fmt::format("{}.{}", layer, name);
 }
 
 void check_replacement(const std::string& path, const Tensor& value, const Tensor& replaced) {
   if (!replaced.defined() || replaced.shape() != value.shape()) {
-    fail<ShapeError>("[Hooks] '{}' has shape {} and was to be replaced by {}: keep the shape", path,
-                     to_string(value.shape()), replaced.defined() ? to_string(replaced.shape()) : "nothing");
+    fail<ShapeError>("[Hooks] the replacement of '{}' must keep its shape {}, and is {}", path,
+                     to_string(value.shape()),
+                     replaced.defined() ? to_string(replaced.shape()) : "undefined");
   }
   if (replaced.dtype() != value.dtype()) {
-    fail<DtypeError>("[Hooks] '{}' is {} and was to be replaced by {}: keep the dtype", path,
+    fail<DtypeError>("[Hooks] the replacement of '{}' must keep its dtype {}, and is {}", path,
                      name_of(value.dtype()), name_of(replaced.dtype()));
   }
 }
 
-// What a replacement computes with layers of its own is not reported, least of all to itself.
-class Unwatched {
+// Suspends all hooks: a replacement may call layers, and its own hook must not run on them.
+class WithoutHooks {
  public:
-  Unwatched() : before_(std::exchange(detail::watcher, nullptr)) {}
-  ~Unwatched() { detail::watcher = before_; }
-  Unwatched(const Unwatched&) = delete;
-  Unwatched& operator=(const Unwatched&) = delete;
+  WithoutHooks() : outer_(std::exchange(detail::active_hooks, nullptr)) {}
+  ~WithoutHooks() { detail::active_hooks = outer_; }
+  WithoutHooks(const WithoutHooks&) = delete;
+  WithoutHooks& operator=(const WithoutHooks&) = delete;
 
  private:
-  detail::Watcher* before_;
+  detail::ActiveHooks* outer_;
 };
 
 }  // namespace
 
-constinit thread_local detail::Watcher* detail::watcher = nullptr;
+constinit thread_local detail::ActiveHooks* detail::active_hooks = nullptr;
 
-std::string Tapped::path() const { return joined(layer, name); }
+std::string Tapped::path() const { return path_of(layer, name); }
 
-Hooks::Hooks(std::vector<NestedLayer> layers) : layers_(std::move(layers)), before_(detail::watcher) {
-  detail::watcher = this;
+Hooks::Hooks(std::vector<NestedLayer> layers) : layers_(std::move(layers)), outer_(detail::active_hooks) {
+  detail::active_hooks = this;
 }
 
-Hooks::~Hooks() { detail::watcher = before_; }
+Hooks::~Hooks() { detail::active_hooks = outer_; }
 
 Hooks& Hooks::record(std::string_view path) {
-  requests_.push_back({std::string(path), {}});
+  hooks_.push_back({std::string(path), {}});
   return *this;
 }
 
 Hooks& Hooks::replace(std::string_view path, Replacement replacement) {
-  if (!replacement) fail<ValueError>("[Hooks] '{}' was to be replaced by an empty function", path);
-  requests_.push_back({std::string(path), std::move(replacement)});
+  if (!replacement) fail<ValueError>("[Hooks] the replacement of '{}' is an empty function", path);
+  hooks_.push_back({std::string(path), std::move(replacement)});
   return *this;
 }
 
@@ -74,31 +75,31 @@ const std::string* Hooks::name_of(const Site& layer) const {
 }
 
 bool Hooks::wants(const Site& layer, std::string_view name) {
-  if (before_ && before_->wants(layer, name)) return true;
+  if (outer_ && outer_->wants(layer, name)) return true;
   const std::string* layer_name = name_of(layer);
-  return layer_name && std::ranges::any_of(requests_, [&](const Request& request) {
-           return name_matches(request.path, joined(*layer_name, name));
+  return layer_name && std::ranges::any_of(hooks_, [&](const Hook& hook) {
+           return name_matches(hook.path, path_of(*layer_name, name));
          });
 }
 
 Tensor Hooks::tap(const Site& layer, std::string_view name, const Tensor& value) {
-  Tensor now = before_ ? before_->tap(layer, name, value) : value;
+  Tensor current = outer_ ? outer_->tap(layer, name, value) : value;
   const std::string* layer_name = name_of(layer);
-  if (!layer_name) return now;
-  const std::string path = joined(*layer_name, name);
+  if (!layer_name) return current;
+  const std::string path = path_of(*layer_name, name);
   const std::int64_t call = calls_[path]++;
-  for (const Request& request : requests_) {
-    if (!name_matches(request.path, path)) continue;
-    const Tapped tapped{*layer_name, std::string(name), call, now};
-    if (request.replacement) {
-      const Unwatched scope;
-      now = request.replacement(tapped);
-      check_replacement(path, value, now);
+  for (const Hook& hook : hooks_) {
+    if (!name_matches(hook.path, path)) continue;
+    const Tapped tapped{*layer_name, std::string(name), call, current};
+    if (hook.replacement) {
+      const WithoutHooks scope;
+      current = hook.replacement(tapped);
+      check_replacement(path, value, current);
     } else {
       records_.push_back(tapped);
     }
   }
-  return now;
+  return current;
 }
 
 }  // namespace fovea

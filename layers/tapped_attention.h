@@ -11,7 +11,7 @@ namespace fovea {
 template <class L>
 Attention tapped_attention(const L* layer, const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionOptions& options, bool with_weights = false) {
-  if (!with_weights && !watched(layer, "scores") && !watched(layer, "weights")) {
+  if (!with_weights && !hooked(layer, "scores") && !hooked(layer, "weights")) {
     return {attention(q, k, v, options), {}};
   }
   const Tensor scores = tap(layer, "scores", attention_scores(q, k, options));

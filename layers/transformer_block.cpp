@@ -7,10 +7,36 @@
 namespace fovea {
 namespace {
 
-Mlp make_mlp(std::int64_t d_model, const TransformerBlockOptions& options, Rng& rng) {
-  if (options.swiglu) return SwiGlu(d_model, options.d_hidden.value_or(8 * d_model / 3), rng);
+FeedForward make_feed_forward(std::int64_t d_model, Activation activation, Rng& rng,
+                              const TransformerBlockOptions& options) {
   return FeedForward(d_model, options.d_hidden.value_or(4 * d_model), rng,
-                     {.activation = options.activation, .bias = options.bias});
+                     {.activation = activation, .bias = options.mlp_bias});
+}
+
+GatedFeedForward make_gated(std::int64_t d_model, Activation activation, Rng& rng,
+                            const TransformerBlockOptions& options) {
+  return GatedFeedForward(d_model, options.d_hidden.value_or(8 * d_model / 3), rng,
+                          {.activation = activation});
+}
+
+std::optional<Mlp> make_mlp(std::int64_t d_model, Rng& rng, const TransformerBlockOptions& options) {
+  switch (options.mlp) {
+    case MlpKind::gelu:
+      return make_feed_forward(d_model, Activation::gelu, rng, options);
+    case MlpKind::gelu_tanh:
+      return make_feed_forward(d_model, Activation::gelu_tanh, rng, options);
+    case MlpKind::relu:
+      return make_feed_forward(d_model, Activation::relu, rng, options);
+    case MlpKind::silu:
+      return make_feed_forward(d_model, Activation::silu, rng, options);
+    case MlpKind::swiglu:
+      return make_gated(d_model, Activation::silu, rng, options);
+    case MlpKind::geglu:
+      return make_gated(d_model, Activation::gelu, rng, options);
+    case MlpKind::none:
+      break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -24,20 +50,22 @@ TransformerBlock::TransformerBlock(std::int64_t d_model, std::int64_t heads, Rng
                                    const TransformerBlockOptions& options)
     : norm1(make_norm(options.norm, d_model)),
       attention(d_model, heads, rng, options.attention),
-      norm2(make_norm(options.norm, d_model)),
-      mlp(make_mlp(d_model, options, rng)),
+      mlp(make_mlp(d_model, rng, options)),
       drop(options.dropout),
-      norm_place(options.norm_place) {}
+      norm_place(options.norm_place) {
+  if (mlp) norm2 = make_norm(options.norm, d_model);
+}
 
 template <class Attend>
 Tensor TransformerBlock::run(const Tensor& input, const Attend& attend) const {
-  const Tensor x = tap(this, "input", input);
-  if (norm_place == NormPlace::pre) {
-    const Tensor h = x + drop(attend(call(norm1, x)));
-    return tap(this, "output", h + drop(call(mlp, call(norm2, h))));
-  }
-  const Tensor h = call(norm1, x + drop(attend(x)));
-  return tap(this, "output", call(norm2, h + drop(call(mlp, h))));
+  // One half of the block: a sublayer with its norm, added to its input.
+  const auto add = [&](const Tensor& x, const Norm& norm, const auto& sublayer) {
+    if (norm_place == NormPlace::pre) return x + drop(sublayer(call(norm, x)));
+    return call(norm, x + drop(sublayer(x)));
+  };
+  Tensor x = add(tap(this, "input", input), norm1, attend);
+  if (mlp) x = add(x, *norm2, [&](const Tensor& h) { return call(*mlp, h); });
+  return tap(this, "output", x);
 }
 
 Tensor TransformerBlock::operator()(const Tensor& x, const Mask& mask) const {
@@ -51,11 +79,12 @@ Tensor TransformerBlock::operator()(const Tensor& x, KvCache& cache, const Mask&
 void TransformerBlock::initialise(double std, double added_std, Rng& rng) {
   for (Tensor* W : {&attention.Wq, &attention.Wk, &attention.Wv}) *W = normal_weight(W->shape(), std, rng);
   attention.Wo = normal_weight(attention.Wo.shape(), added_std, rng);
-  if (auto* gated = std::get_if<SwiGlu>(&mlp)) {
+  if (!mlp) return;
+  if (auto* gated = std::get_if<GatedFeedForward>(&*mlp)) {
     for (Tensor* W : {&gated->W1, &gated->W3}) *W = normal_weight(W->shape(), std, rng);
     gated->W2 = normal_weight(gated->W2.shape(), added_std, rng);
   } else {
-    auto& [up, down, activation] = std::get<FeedForward>(mlp);
+    auto& [up, down, activation] = std::get<FeedForward>(*mlp);
     up.W = normal_weight(up.W.shape(), std, rng);
     down.W = normal_weight(down.W.shape(), added_std, rng);
   }

@@ -11,19 +11,20 @@
 namespace fovea {
 namespace {
 
-using Places = std::map<std::string_view, std::size_t>;
+using IndexByName = std::map<std::string_view, std::size_t>;
 
-Places places_by_name(const std::vector<Member>& members) {
-  Places places;
+IndexByName index_by_name(const std::vector<Member>& members) {
+  IndexByName indices;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!places.emplace(members[i].name, i).second) {
-      fail<ValueError>("[visit] two members are called '{}': give each a name of its own", members[i].name);
+    if (!indices.emplace(members[i].name, i).second) {
+      fail<ValueError>("[visit] two members are named '{}': give each its own name", members[i].name);
     }
   }
-  return places;
+  return indices;
 }
 
-// Whether optimizers and `load` may write to it, and gradients do what its role says.
+// Optimizers and `load` write to a member's tensor in place, so it must be a contiguous leaf, and whether it
+// requires a gradient must fit its role.
 void check_tensor(const Member& member) {
   const Tensor& x = *member.tensor;
   const std::string shape = to_string(x.shape());
@@ -33,7 +34,7 @@ void check_tensor(const Member& member) {
   }
   if (!x.is_contiguous()) {
     fail<ValueError>(
-        "[visit] '{}', shape {}, is not in row-major order: make it with parameter(...) or clone it",
+        "[visit] '{}', shape {}, is not in row-major order: make it with parameter(...), or clone it",
         member.name, shape);
   }
   if (member.role != Role::parameter && x.requires_grad()) {
@@ -44,18 +45,19 @@ void check_tensor(const Member& member) {
   }
 }
 
-std::size_t place_of(const std::string& name, const Places& places) {
-  const auto found = places.find(name);
-  if (found == places.end()) fail<ValueError>("[visit] a tie names '{}', and no member is called so", name);
+std::size_t index_of(const std::string& name, const IndexByName& indices) {
+  const auto found = indices.find(name);
+  if (found == indices.end())
+    fail<ValueError>("[visit] a tie names '{}', but there is no member of that name", name);
   return found->second;
 }
 
-// The member that i is tied to in the end, by way of others perhaps.
+// Follows a chain of ties from member i to the original.
 std::size_t original_of(std::size_t i, const std::vector<Member>& members) {
   std::size_t original = i;
   for (std::size_t steps = 0; members[original].tied_to; ++steps) {
     if (steps == members.size()) {
-      fail<ValueError>("[visit] '{}' is tied in a circle: one of its names must be the original",
+      fail<ValueError>("[visit] the ties of '{}' form a circle: one of its names must be the original",
                        members[i].name);
     }
     original = *members[original].tied_to;
@@ -109,10 +111,10 @@ void Visitor::tie(std::string_view name, std::string_view original) {
 }
 
 std::vector<Member> Visitor::members() && {
-  const Places places = places_by_name(members_);
+  const IndexByName indices = index_by_name(members_);
   for (const Member& member : members_) check_tensor(member);
   for (const auto& [name, original] : ties_) {
-    members_[place_of(name, places)].tied_to = place_of(original, places);
+    members_[index_of(name, indices)].tied_to = index_of(original, indices);
   }
   check_ties(members_);
   check_sharing(members_);
@@ -142,15 +144,15 @@ void freeze(const std::vector<Member>& members) {
   for (const Member& member : members) Tensor(*member.tensor).set_requires_grad(false);
 }
 
-void renew(const std::vector<Member>& members, std::optional<Dtype> dtype) {
+void replace_tensors(const std::vector<Member>& members, std::optional<Dtype> dtype) {
   const auto replace = [](const Member& member, const Tensor& value) {
     *const_cast<Tensor*>(member.tensor) = value;
   };
   for (const Member& member : members) {
     if (member.tied_to) continue;
     const Tensor old = member.tensor->detach();
-    Tensor renewed = old.dtype() == dtype.value_or(old.dtype()) ? fovea::clone(old) : fovea::to(old, *dtype);
-    replace(member, renewed.set_requires_grad(member.tensor->requires_grad()));
+    Tensor copy = old.dtype() == dtype.value_or(old.dtype()) ? fovea::clone(old) : fovea::to(old, *dtype);
+    replace(member, copy.set_requires_grad(member.tensor->requires_grad()));
   }
   for (const Member& member : members) {
     if (member.tied_to) replace(member, *members[*member.tied_to].tensor);

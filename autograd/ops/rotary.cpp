@@ -27,17 +27,28 @@ struct CosSin {
   double cos, sin;
 };
 
+// The angle by which each of the R/2 pairs turns from one position to the next.
+std::vector<double> angles_per_position(std::int64_t r, const RotaryOptions& options) {
+  const auto size = static_cast<double>(r);
+  double base = options.base, scale = 1;
+  if (options.scaling == RotaryScaling::linear) scale = 1 / options.factor;
+  // With R = 2 there is only the fastest pair, which does not depend on the base.
+  if (options.scaling == RotaryScaling::ntk && r > 2) base *= std::pow(options.factor, size / (size - 2));
+  std::vector<double> angles;
+  for (std::int64_t i = 0; i < r / 2; ++i) {
+    angles.push_back(scale * std::pow(base, -2.0 * static_cast<double>(i) / size));
+  }
+  return angles;
+}
+
 // (T, R/2), in f64: at position 10,000 an f32 angle would be off by 1/2000.
 std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryOptions& options) {
   const std::int64_t pairs = r / 2;
-  std::vector<double> rates;
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    rates.push_back(std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r)));
-  }
+  const std::vector<double> angles = angles_per_position(r, options);
   std::vector<CosSin> table(static_cast<std::size_t>(length * pairs));
   kernels::for_each_row(length, 32 * pairs, [&](std::int64_t t) {
     for (std::int64_t i = 0; i < pairs; ++i) {
-      const double angle = static_cast<double>(options.offset + t) * rates[static_cast<std::size_t>(i)];
+      const double angle = static_cast<double>(options.offset + t) * angles[static_cast<std::size_t>(i)];
       table[static_cast<std::size_t>(t * pairs + i)] = {std::cos(angle), std::sin(angle)};
     }
   });
@@ -87,6 +98,10 @@ Tensor rotary(const Tensor& x, const RotaryOptions& options) {
   }
   if (!(options.base > 0 && std::isfinite(options.base))) {
     fail<ValueError>("[rotary] the base is {}: it must be above 0, 10000 say", options.base);
+  }
+  if (!(options.factor > 0 && std::isfinite(options.factor))) {
+    fail<ValueError>("[rotary] the scaling factor is {}: it must be above 0, 2 for sequences twice as long",
+                     options.factor);
   }
   return turn(x, options, turning("rotary", x.shape().back(), options.dimensions), 1);
 }

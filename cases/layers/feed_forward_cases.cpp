@@ -10,7 +10,8 @@ void add_feed_forward_cases(LayerCases& cases) {
   cases.add("FeedForward", FeedForward(5, 7, rng), x);
   cases.add("FeedForward, relu without bias",
             FeedForward(5, 7, rng, {.activation = Activation::relu, .bias = false}), x);
-  cases.add("SwiGlu", SwiGlu(5, 7, rng), x);
+  cases.add("GatedFeedForward, SwiGLU", GatedFeedForward(5, 7, rng), x);
+  cases.add("GatedFeedForward, GEGLU", GatedFeedForward(5, 7, rng, {.activation = Activation::gelu}), x);
 }
 
 }  // namespace fovea

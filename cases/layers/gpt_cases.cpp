@@ -10,9 +10,12 @@ void add_gpt_cases(LayerCases& cases) {
   Rng& rng = cases.rng;
   const Indices ids{{2, 0, 4}};
   const auto model = [&](const GptConfig& config) { return with_larger_weights(Gpt(config, rng), rng); };
-  GptConfig config{.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 2, .d_hidden = 3};
+  GptConfig config{.vocabulary = 5, .context = 3, .d_model = 4, .heads = 2, .layers = 2};
+  config.block = {.mlp = MlpKind::gelu_tanh, .d_hidden = 3};
   cases.add("Gpt", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
-  cases.add("Gpt, in training", InTraining<Gpt>{model(config)}, ids,
+  GptConfig dropping = config;
+  dropping.block.dropout = dropping.block.attention.dropout = 0.1;
+  cases.add("Gpt, in training", InTraining<Gpt>{model(dropping)}, ids,
             {"layer.blocks.0.attention.bk", "layer.blocks.1.attention.bk"});
   config.checkpoint_blocks = true;
   cases.add("Gpt, checkpointed", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
@@ -22,13 +25,11 @@ void add_gpt_cases(LayerCases& cases) {
                    .heads = 2,
                    .layers = 1,
                    .positions = Positions::rotary,
-                   .norm = NormKind::rms,
-                   .bias = false,
                    .tied_output = false,
-                   .key_value_heads = 1,
-                   .d_hidden = 3,
-                   .swiglu = true,
-                   .qk_norm = true}),
+                   .block = {.attention = {.key_value_heads = 1, .bias = false, .qk_norm = true},
+                             .norm = NormKind::rms,
+                             .mlp = MlpKind::swiglu,
+                             .d_hidden = 3}}),
             ids);
 }
 

@@ -9,7 +9,7 @@ namespace fovea {
 /// uniform, and gradients of the scores are not lost in rounding.
 template <class Model>
 Model with_larger_weights(Model model, Rng& rng) {
-  model.words.table = parameter(30.0 * model.words.table);
+  model.token_embedding.table = parameter(30.0 * model.token_embedding.table);
   for (TransformerBlock& block : model.blocks) block.initialise(0.5, 0.3, rng);
   return model;
 }

@@ -14,8 +14,9 @@ void add_transformer_block_cases(LayerCases& cases) {
   cases.add("TransformerBlock, norms before", block({.d_hidden = 7}), x, key_bias);
   cases.add("TransformerBlock, norms after", block({.norm_place = NormPlace::post, .d_hidden = 7}), x,
             key_bias);
-  cases.add("TransformerBlock, RmsNorm and SwiGlu",
-            block({.norm = NormKind::rms, .d_hidden = 5, .swiglu = true}), x, key_bias);
+  cases.add("TransformerBlock, RmsNorm and SwiGLU",
+            block({.norm = NormKind::rms, .mlp = MlpKind::swiglu, .d_hidden = 5}), x, key_bias);
+  cases.add("TransformerBlock, attention only", block({.mlp = MlpKind::none}), x, key_bias);
   cases.add("TransformerBlock, in training",
             InTraining<TransformerBlock>{block({.d_hidden = 5, .dropout = 0.3})}, x, {"layer.attention.bk"});
 }

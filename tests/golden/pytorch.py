@@ -58,7 +58,7 @@ def block_parameters(C, hidden, prefix=""):
 
 
 def model_parameters(V, context, C, hidden, layers):
-    parameters = {"words.table": draw(V, C), "positions.table": draw(context, C)}
+    parameters = {"token_embedding.table": draw(V, C), "position_embedding.table": draw(context, C)}
     for i in range(layers):
         parameters.update(block_parameters(C, hidden, f"blocks.{i}."))
     return parameters
@@ -145,15 +145,15 @@ def cross_attention(C=6, H=2, B=2, queries=5, keys=7, lengths=(7, 4)):
     return case(dict(d_model=C, heads=H), attention_parameters(C), inputs, f, lengths=lengths)
 
 
-def block(norm_place, activation, C=6, H=3, hidden=7, B=2, T=5):
+def block(norm_place, mlp, C=6, H=3, hidden=7, B=2, T=5):
     module = nn.TransformerEncoderLayer(
-        C, H, hidden, dropout=0, activation=activation, batch_first=True, norm_first=norm_place == "pre"
+        C, H, hidden, dropout=0, activation=mlp, batch_first=True, norm_first=norm_place == "pre"
     )
 
     def f(p, x):
         return functional_call(module, as_block(p), (x,), dict(src_mask=causal(T)))
 
-    config = dict(d_model=C, heads=H, d_hidden=hidden, norm_place=norm_place, activation=activation)
+    config = dict(d_model=C, heads=H, d_hidden=hidden, norm_place=norm_place, mlp=mlp)
     return case(config, block_parameters(C, hidden), dict(x=draw(B, T, C)), f)
 
 
@@ -177,13 +177,13 @@ def gpt(V=11, context=7, C=6, H=2, layers=2, B=2, T=5):
         return F.layer_norm(x, (C,), p["gain"], p["bias"])
 
     def f(p, ids):
-        x = p["words.table"][ids] + p["positions.table"][:T]
+        x = p["token_embedding.table"][ids] + p["position_embedding.table"][:T]
         for i in range(layers):
             b = part(p, f"blocks.{i}.")
             x = x + attend(part(b, "attention."), norm(part(b, "norm1."), x))
             h = gelu(norm(part(b, "norm2."), x) @ b["mlp.up.W"] + b["mlp.up.b"])
             x = x + h @ b["mlp.down.W"] + b["mlp.down.b"]
-        return norm(part(p, "norm."), x) @ p["words.table"].T
+        return norm(part(p, "norm."), x) @ p["token_embedding.table"].T
 
     parameters = {**model_parameters(V, context, C, 4 * C, layers), **norm_parameters(C, "norm.")}
     config = dict(vocabulary=V, context=context, d_model=C, heads=H, layers=layers)
@@ -202,7 +202,7 @@ def encoder(norm_place, V=13, context=7, C=6, H=2, hidden=5, layers=2, B=2, T=5,
             translated.update(as_block(part(p, f"blocks.{i}."), f"layers.{i}."))
         if norm_place == "pre":
             translated.update({"norm.weight": p["norm.gain"], "norm.bias": p["norm.bias"]})
-        x = p["words.table"][ids] + p["positions.table"][:T]
+        x = p["token_embedding.table"][ids] + p["position_embedding.table"][:T]
         return functional_call(module, translated, (x,), dict(src_key_padding_mask=padding(lengths, T)))
 
     parameters = model_parameters(V, context, C, hidden, layers)

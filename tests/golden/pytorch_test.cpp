@@ -106,11 +106,11 @@ TEST_CASE("PyTorch: nn.TransformerEncoderLayer", "[golden]") {
   const std::string name = GENERATE("block, pre-norm, gelu", "block, pre-norm, relu",
                                     "block, post-norm, gelu", "block, post-norm, relu");
   const Json& config = golden(name).at("config");
-  const bool relu = config.at("activation") == "relu";
+  const bool relu = config.at("mlp") == "relu";
   Rng rng(1);
   const TransformerBlock block(size(config, "d_model"), size(config, "heads"), rng,
                                {.norm_place = norm_place(config),
-                                .activation = relu ? Activation::relu : Activation::gelu,
+                                .mlp = relu ? MlpKind::relu : MlpKind::gelu,
                                 .d_hidden = size(config, "d_hidden")});
   check(name, block, [](const auto& layer, const auto& input) { return layer(input("x")); });
 }
@@ -139,8 +139,7 @@ TEST_CASE("PyTorch: nn.TransformerEncoder", "[golden]") {
                        .d_model = size(config, "d_model"),
                        .heads = size(config, "heads"),
                        .layers = size(config, "layers"),
-                       .norm_place = norm_place(config),
-                       .d_hidden = size(config, "d_hidden")},
+                       .block = {.norm_place = norm_place(config), .d_hidden = size(config, "d_hidden")}},
                       rng);
   const Indices ids = indices_of(golden(name).at("inputs").at("ids"));
   check(name, model, [&](const Encoder& layer, const auto&) { return layer(ids, padding_of(golden(name))); });

@@ -25,7 +25,7 @@ TEST_CASE("Dropout: only a TrainMode scope drops, and survivors are scaled", "[l
   CHECK(layer(x).to_vector() == x.to_vector());
 }
 
-TEST_CASE("Dropout: all or nothing", "[layers]") {
+TEST_CASE("Dropout: p = 1 gives zeros, and p = 0 the input", "[layers]") {
   const TrainMode training(7);
   const Tensor x = ones({3, 5});
   CHECK(Dropout(0)(x).to_vector() == x.to_vector());
@@ -42,7 +42,7 @@ TEST_CASE("Dropout: gradients", "[layers]") {
   CHECK(gradcheck(same_draws, randn({3, 5}, rng), {.order = 2}).passed());
 }
 
-TEST_CASE("Dropout: no probability", "[layers]") {
+TEST_CASE("Dropout: p must be a probability", "[layers]") {
   CHECK_THROWS_AS(Dropout(-0.1), ValueError);
   CHECK_THROWS_AS(Dropout(1.5), ValueError);
 }

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-TEST_CASE("Embedding: the rows of its table", "[layers]") {
+TEST_CASE("Embedding: ids pick rows of the table", "[layers]") {
   Rng rng(1);
   const Embedding layer(7, 3, rng);
   CHECK(parameter_count(layer) == 21);
@@ -27,7 +27,7 @@ TEST_CASE("Embedding: the rows of its table", "[layers]") {
   CHECK(report.passed());
 }
 
-TEST_CASE("Embedding: its table starts as draws from N(0, 1)", "[layers]") {
+TEST_CASE("Embedding: the initial table is drawn from N(0, 1)", "[layers]") {
   Rng rng(1);
   const std::vector<double> table = Embedding(101, 97, rng).table.to_vector();
   double total = 0;
@@ -40,7 +40,7 @@ TEST_CASE("Embedding: its table starts as draws from N(0, 1)", "[layers]") {
   CHECK(squares / static_cast<double>(table.size()) == Approx(1).epsilon(0.05));
 }
 
-TEST_CASE("Embedding: its padding stays zeros, whatever an optimizer does", "[layers]") {
+TEST_CASE("Embedding: the padding row stays zero under any optimizer", "[layers]") {
   Rng rng(1);
   Embedding layer(7, 3, rng, {.padding = 2});
   const Indices ids{{6, 2}, {2, 0}};

@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 constexpr std::int64_t V = 11, C = 6;
-const EncoderConfig tiny{.vocabulary = V, .context = 7, .d_model = C, .heads = 3, .layers = 2, .dropout = 0};
+const EncoderConfig tiny{.vocabulary = V, .context = 7, .d_model = C, .heads = 3, .layers = 2};
 
 Encoder lively(const EncoderConfig& config) {
   Rng rng(1);
@@ -25,7 +25,7 @@ Encoder lively(const EncoderConfig& config) {
 EncoderConfig with(Positions positions, NormPlace place = NormPlace::pre) {
   EncoderConfig config = tiny;
   config.positions = positions;
-  config.norm_place = place;
+  config.block.norm_place = place;
   return config;
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("Encoder: every position sees every other", "[layers]") {
   const Tensor y = model({{1, 2, 3, 4, 5}}), z = model({{1, 2, 3, 4, 6}});
   REQUIRE(y.shape() == Shape{1, 5, C});
   CHECK(y.at({0, 0, 0}) != z.at({0, 0, 0}));
-  // The order of others matters.
+  // The output depends on the order of the other tokens.
   CHECK(std::abs(y.at({0, 4, 0}) - model({{2, 1, 3, 4, 5}}).at({0, 4, 0})) > 1e-6);
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("Encoder: padding has no influence", "[layers]") {
   check_close(model({{1, 2, 3, 4, 5}, {6, 7, 8, 0, 0}}, Mask::keep(words)), y, 1e-13);
 }
 
-TEST_CASE("Encoder: a sequence of nothing but padding, a batch of zero: no NaN", "[layers]") {
+TEST_CASE("Encoder: padding alone and an empty batch give no NaN", "[layers]") {
   EncoderConfig config = tiny;
   config.padding_id = 0;
   const Encoder model = lively(config);
@@ -62,11 +62,11 @@ TEST_CASE("Encoder: a sequence of nothing but padding, a batch of zero: no NaN",
   backward(y, {.gradient = ones(y.shape(), f64)});
   CHECK(all(is_finite(y)));
   for (const NamedTensor& p : named_parameters(model)) CHECK(all(is_finite(p.tensor.grad())));
-  for (const double g : select(model.words.table.grad(), 0, 0).to_vector()) CHECK(g == 0);
+  for (const double g : select(model.token_embedding.table.grad(), 0, 0).to_vector()) CHECK(g == 0);
   CHECK(model(Indices({0, 5}, [](std::int64_t*) {})).shape() == Shape{0, 5, C});
 }
 
-// With padding, as gradcheck calls a layer of one argument.
+// gradcheck calls a layer with one argument, so this one makes the padding mask itself.
 struct Padded {
   Encoder encoder;
   Tensor operator()(const Indices& ids) const { return encoder(ids, Mask::lengths({3, 2})); }
@@ -78,7 +78,7 @@ TEST_CASE("Encoder: gradients", "[layers]") {
   EncoderConfig config = with(Positions::learned, place);
   config.vocabulary = 5;
   config.context = 3;
-  config.d_hidden = 4;
+  config.block.d_hidden = 4;
   config.heads = 2;
   config.layers = 1;
   const GradcheckReport report = gradcheck(Padded{lively(config)}, Indices{{2, 0, 4}, {1, 3, 0}},

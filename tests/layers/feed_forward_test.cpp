@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-TEST_CASE("activations: layers and names are the ops", "[layers]") {
+TEST_CASE("activations: layers and enum values call the ops", "[layers]") {
   Rng rng(1);
   const Tensor x = randn({3, 5}, rng);
   CHECK(Gelu{}(x).to_vector() == gelu(x).to_vector());
@@ -28,7 +28,7 @@ TEST_CASE("activations: layers and names are the ops", "[layers]") {
   CHECK(gradcheck(Relu{}, x).passed());
 }
 
-TEST_CASE("FeedForward: two layers and what is between them", "[layers]") {
+TEST_CASE("FeedForward: two linear layers with an activation between them", "[layers]") {
   Rng rng(1);
   FeedForward layer(3, 11, rng, {.activation = Activation::relu});
   CHECK(parameter_count(layer) == 3 * 11 + 11 + 11 * 3 + 3);
@@ -40,38 +40,41 @@ TEST_CASE("FeedForward: two layers and what is between them", "[layers]") {
   CHECK(layer(x).to_vector() == matmul(silu(matmul(x, layer.up.W)), layer.down.W).to_vector());
 }
 
-TEST_CASE("SwiGlu: the hand formula, and names", "[layers]") {
+TEST_CASE("GatedFeedForward: the formulas of SwiGLU and GEGLU", "[layers]") {
+  const bool geglu = GENERATE(false, true);
   Rng rng(1);
-  const SwiGlu layer = to(SwiGlu(1, 2, rng), f64);
+  const GatedFeedForward layer =
+      to(GatedFeedForward(1, 2, rng, {.activation = geglu ? Activation::gelu : Activation::silu}), f64);
   const double x = 1.5;
   double y = 0;
   for (const std::int64_t f : {0, 1}) {
     const double gate = x * layer.W1.at({0, f});
-    y += gate / (1 + std::exp(-gate)) * x * layer.W3.at({0, f}) * layer.W2.at({f, 0});
+    const double share = geglu ? 0.5 * std::erfc(-gate / std::sqrt(2.0)) : 1 / (1 + std::exp(-gate));
+    y += gate * share * x * layer.W3.at({0, f}) * layer.W2.at({f, 0});
   }
   CHECK(layer(tensor({x}, f64)).item() == Approx(y).epsilon(1e-12));
-  CHECK(parameter_count(SwiGlu(3, 11, rng)) == 3 * 3 * 11);
+  CHECK(parameter_count(GatedFeedForward(3, 11, rng)) == 3 * 3 * 11);
 }
 
-TEST_CASE("FeedForward and SwiGlu: gradients", "[layers]") {
+TEST_CASE("FeedForward and GatedFeedForward: gradients", "[layers]") {
   Rng rng(1);
   const Tensor x = randn({2, 5, 3}, rng);
   for (const GradcheckReport& report :
        {gradcheck(FeedForward(3, 7, rng), x, {.order = 2}),
         gradcheck(FeedForward(3, 7, rng, {.activation = Activation::gelu_tanh, .bias = false}), x),
-        gradcheck(SwiGlu(3, 7, rng), x, {.order = 2})}) {
+        gradcheck(GatedFeedForward(3, 7, rng), x, {.order = 2})}) {
     INFO(to_string(report));
     CHECK(report.passed());
   }
 }
 
-TEST_CASE("FeedForward and SwiGlu: wrong sizes", "[layers]") {
+TEST_CASE("FeedForward and GatedFeedForward: wrong sizes", "[layers]") {
   Rng rng(1);
   CHECK_THROWS_AS(FeedForward(0, 3, rng), ValueError);
   CHECK_THROWS_AS(FeedForward(3, 0, rng), ValueError);
-  CHECK_THROWS_AS(SwiGlu(3, 0, rng), ValueError);
+  CHECK_THROWS_AS(GatedFeedForward(3, 0, rng), ValueError);
   CHECK_THROWS_AS(FeedForward(3, 7, rng)(zeros({2, 5})), ShapeError);
-  CHECK_THROWS_AS(SwiGlu(3, 7, rng)(zeros({2, 5})), ShapeError);
+  CHECK_THROWS_AS(GatedFeedForward(3, 7, rng)(zeros({2, 5})), ShapeError);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Indices columns(const Indices& ids, std::int64_t begin, std::int64_t end) {
   });
 }
 
-// Larger weights than at first, so that every part matters.
+// Larger weights than the initial ones, so that every part of the model matters.
 Gpt lively(const GptConfig& config, Dtype dtype) {
   Rng rng(1);
   Gpt model(config, rng);
@@ -52,18 +52,18 @@ Gpt lively(const GptConfig& config, Dtype dtype) {
   return to(model, dtype);
 }
 
-TEST_CASE("Gpt: the defaults are GPT-2's", "[layers]") {
+TEST_CASE("Gpt: the default sizes are GPT-2's", "[layers]") {
   Rng rng(1);
   CHECK(parameter_count(Gpt(GptConfig{}, rng)) == 124'439'808);
 }
 
-TEST_CASE("Gpt: its parts", "[layers]") {
+TEST_CASE("Gpt: names and counts of parameters", "[layers]") {
   Rng rng(1);
   GptConfig config = tiny;
   std::vector<std::string> names;
   for (const NamedTensor& p : named_parameters(Gpt(config, rng))) names.push_back(p.name);
-  CHECK(names[0] == "words.table");
-  CHECK(names[1] == "positions.table");
+  CHECK(names[0] == "token_embedding.table");
+  CHECK(names[1] == "position_embedding.table");
   CHECK(names[2] == "blocks.0.norm1.gain");
   CHECK(names.back() == "norm.bias");
 
@@ -75,7 +75,7 @@ TEST_CASE("Gpt: its parts", "[layers]") {
   CHECK(parameter_count(Gpt(config, rng)) == tied - T * config.d_model);
 }
 
-TEST_CASE("Gpt: first weights are GPT-2's", "[layers]") {
+TEST_CASE("Gpt: the initial weights are GPT-2's", "[layers]") {
   Rng rng(1);
   const Gpt model({.vocabulary = 101, .context = 50, .d_model = 64, .heads = 4, .layers = 8}, rng);
   for (const auto& [name, tensor] : named_parameters(model)) {
@@ -95,7 +95,7 @@ TEST_CASE("Gpt: first weights are GPT-2's", "[layers]") {
   }
 }
 
-TEST_CASE("Gpt: the first loss is ln V and little more", "[layers]") {
+TEST_CASE("Gpt: the first loss is slightly above ln V", "[layers]") {
   const Positions positions = every_scheme();
   const bool tied = GENERATE(true, false);
   const GptConfig config{.vocabulary = 211,
@@ -112,7 +112,7 @@ TEST_CASE("Gpt: the first loss is ln V and little more", "[layers]") {
   CHECK(std::abs(loss - std::log(211.0)) <= 0.05 + 0.02 * 0.02 * 48 / 2);
 }
 
-TEST_CASE("Gpt: no position sees what comes after it", "[layers]") {
+TEST_CASE("Gpt: no position sees later ones", "[layers]") {
   const Gpt model = lively(with(every_scheme()), f64);
   const Indices ids = draw_ids({2, T}, V);
   check_close(model(columns(ids, 0, 4)), slice(model(ids), 1, 0, 4), 1e-13);
@@ -122,11 +122,10 @@ TEST_CASE("Gpt: decoding gives the logits of the whole sequence at every positio
   GptConfig config = with(every_scheme());
   const bool modern = GENERATE(false, true);
   if (modern) {
-    config.norm = NormKind::rms;
-    config.swiglu = config.qk_norm = true;
-    config.bias = config.tied_output = false;
-    config.key_value_heads = 1;
-    config.window = 3;
+    config.tied_output = false;
+    config.block = {.attention = {.key_value_heads = 1, .bias = false, .window = 3, .qk_norm = true},
+                    .norm = NormKind::rms,
+                    .mlp = MlpKind::swiglu};
   }
   const Dtype dtype = GENERATE(f32, f64);
   const Gpt model = lively(config, dtype);
@@ -144,6 +143,45 @@ TEST_CASE("Gpt: decoding gives the logits of the whole sequence at every positio
   }
 }
 
+// The options of every block that change the logits, one at a time.
+TEST_CASE("Gpt: every option of a block reaches the model", "[layers]") {
+  GptConfig config = with(Positions::rotary);
+  const auto logits = [&] { return lively(config, f64)(draw_ids({2, T}, V)).to_vector(); };
+  const std::vector<double> before = logits();
+  TransformerBlockOptions& block = config.block;
+  SECTION("softcap") { block.attention.softcap = 0.5; }
+  SECTION("sinks") { block.attention.sinks = true; }
+  SECTION("window") { block.attention.window = 2; }
+  SECTION("grouped heads") { block.attention.key_value_heads = 1; }
+  SECTION("norms of queries and keys") { block.attention.qk_norm = true; }
+  SECTION("rotary base") { block.attention.rotary = RotaryOptions{.base = 50}; }
+  SECTION("rotary scaling") {
+    block.attention.rotary = RotaryOptions{.scaling = RotaryScaling::linear, .factor = 3};
+  }
+  SECTION("kind of norm") { block.norm = NormKind::rms; }
+  SECTION("place of the norms") { block.norm_place = NormPlace::post; }
+  SECTION("kind of MLP") { block.mlp = GENERATE(MlpKind::relu, MlpKind::geglu, MlpKind::none); }
+  SECTION("size of the MLP") { block.d_hidden = 5; }
+  CHECK(logits() != before);
+}
+
+TEST_CASE("Gpt: with norms after each addition there is none at the end", "[layers]") {
+  GptConfig config = tiny;
+  config.block.norm_place = NormPlace::post;
+  Rng rng(1);
+  CHECK_FALSE(Gpt(config, rng).norm.has_value());
+}
+
+TEST_CASE("Gpt: positions in attention that are not the model's", "[layers]") {
+  GptConfig config = with(GENERATE(Positions::none, Positions::learned, Positions::sine_cosine));
+  Rng rng(1);
+  SECTION("rotary") { config.block.attention.rotary.emplace(); }
+  SECTION("ALiBi") { config.block.attention.alibi = true; }
+  SECTION("relative") { config.block.attention.relative_bias.emplace(); }
+  CHECK_THROWS_WITH(Gpt(config, rng), ContainsSubstring("[Gpt] block.attention.") &&
+                                          ContainsSubstring("set `positions` to the same scheme"));
+}
+
 TEST_CASE("Gpt: a full cache, and a cache of another model", "[layers]") {
   Rng rng(1);
   const Gpt model(with(Positions::rotary), rng);
@@ -157,21 +195,21 @@ TEST_CASE("Gpt: a full cache, and a cache of another model", "[layers]") {
   CHECK_THROWS_WITH(model.logits(draw_ids({2, 1}, V), cache), ContainsSubstring("the cache is for 2 blocks"));
 }
 
-TEST_CASE("Gpt: a pass that fails half-way leaves the cache as it was", "[layers]") {
+TEST_CASE("Gpt: a pass that fails half-way leaves the cache unchanged", "[layers]") {
   const Gpt model = lively(tiny, f64);
   const Indices ids = draw_ids({1, T}, V);
   Gpt::Cache cache = model.cache(1);
   model.logits(columns(ids, 0, 4), cache);
   {
-    Hooks watch(model);
-    watch.replace("blocks.1.output", [](const Tapped&) { return Tensor(); });
+    Hooks hooks(model);
+    hooks.replace("blocks.1.output", [](const Tapped&) { return Tensor(); });
     CHECK_THROWS_AS(model.logits(columns(ids, 4, 5), cache), ShapeError);
   }
   const Tensor rest = model.logits(columns(ids, 4, T), cache);
   check_close(rest, slice(model(ids), 1, 4, T).detach(), 1e-13);
 }
 
-TEST_CASE("Gpt: a shorter cache goes on from an earlier position", "[layers]") {
+TEST_CASE("Gpt: a shorter cache continues from an earlier position", "[layers]") {
   const Gpt model = lively(tiny, f64);
   const Indices ids = draw_ids({1, T}, V);
   Gpt::Cache cache = model.cache(1);
@@ -180,27 +218,32 @@ TEST_CASE("Gpt: a shorter cache goes on from an earlier position", "[layers]") {
   check_close(model.logits(columns(ids, 3, T), cache), slice(model(ids), 1, 3, T).detach(), 1e-13);
 }
 
-TEST_CASE("Gpt: reading and replacing while generating", "[layers]") {
+TEST_CASE("Gpt: hooks read and replace values while generating", "[layers]") {
   const Gpt model = lively(tiny, f64);
   const Indices ids = draw_ids({1, T}, V);
-  Hooks watch(model);
-  watch.record("blocks.*.attention.weights").replace("blocks.1.mlp.hidden", [](const Tapped& t) {
+  Hooks hooks(model);
+  hooks.record("blocks.*.attention.weights").replace("blocks.1.mlp.hidden", [](const Tapped& t) {
     return t.value * 0.5;
   });
   const Tensor whole = model(ids).detach();
-  const Tensor map = watch["blocks.2.attention.weights"];
-  watch.clear();
+  const Tensor map = hooks["blocks.2.attention.weights"];
+  hooks.clear();
   Gpt::Cache cache = model.cache(1);
   for (std::int64_t t = 0; t < T; ++t) {
     check_close(model.logits(columns(ids, t, t + 1), cache), slice(whole, 1, t, t + 1), 1e-12);
   }
-  REQUIRE(watch.records().size() == 3 * T);
-  check_close(watch["blocks.2.attention.weights"], slice(map, 2, T - 1, T), 1e-12);
-  CHECK(watch.records().back().call == T);
+  REQUIRE(hooks.records().size() == 3 * T);
+  check_close(hooks["blocks.2.attention.weights"], slice(map, 2, T - 1, T), 1e-12);
+  CHECK(hooks.records().back().call == T);
 }
 
 TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layers]") {
-  const GptConfig config{.vocabulary = V, .context = 64, .d_model = 16, .heads = 2, .layers = 4};
+  const GptConfig config{.vocabulary = V,
+                         .context = 64,
+                         .d_model = 16,
+                         .heads = 2,
+                         .layers = 4,
+                         .block = {.attention = {.dropout = 0.1}, .dropout = 0.1}};
   Gpt model = lively(config, f32);
   const Indices ids = draw_ids({2, 64}, V);
   std::vector<std::vector<double>> gradients[2];
@@ -219,7 +262,7 @@ TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layer
   CHECK(kept[1] < kept[0] / 3);
 }
 
-TEST_CASE("Gpt: a state goes from one to another", "[layers]") {
+TEST_CASE("Gpt: the state of one model loads into another", "[layers]") {
   Rng rng(1);
   const Gpt one(tiny, rng);
   Gpt two(tiny, rng);
@@ -228,7 +271,7 @@ TEST_CASE("Gpt: a state goes from one to another", "[layers]") {
   check_close(one(ids), two(ids), 0);
 }
 
-TEST_CASE("Gpt: a batch of zero, no words", "[layers]") {
+TEST_CASE("Gpt: an empty batch and empty sequences", "[layers]") {
   Rng rng(1);
   const Gpt model(with(every_scheme()), rng);
   CHECK(model(draw_ids({0, T}, V)).shape() == Shape{0, T, V});

@@ -29,7 +29,7 @@ TEST_CASE("Linear: x W + b, element by element", "[layers]") {
   }
 }
 
-TEST_CASE("Linear: without a bias there is one parameter", "[layers]") {
+TEST_CASE("Linear: without a bias it has one parameter", "[layers]") {
   Rng rng(1);
   const Linear layer(5, 3, rng, {.bias = false});
   CHECK_FALSE(layer.b.defined());
@@ -38,7 +38,7 @@ TEST_CASE("Linear: without a bias there is one parameter", "[layers]") {
   CHECK(gradcheck(layer, randn({2, 5}, rng)).passed());
 }
 
-TEST_CASE("Linear: W starts uniform in +-1/sqrt(I), b at 0", "[layers]") {
+TEST_CASE("Linear: initially W is uniform in +-1/sqrt(I) and b is 0", "[layers]") {
   Rng rng(1);
   const Linear layer(64, 1009, rng);
   const std::vector<double> W = layer.W.to_vector();

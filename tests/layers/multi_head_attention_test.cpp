@@ -19,7 +19,7 @@ using Options = MultiHeadAttentionOptions;
 
 constexpr std::int64_t B = 2, T = 7, C = 6, H = 3, D = 2;
 
-// Biases and sinks start as 0, where no mistake about them shows.
+// Initial biases and sinks are 0, which would hide mistakes, so these are random.
 MultiHeadAttention random_layer(std::int64_t d_model, std::int64_t heads, const Options& options,
                                 Dtype dtype = f64) {
   Rng rng(1);
@@ -32,7 +32,7 @@ MultiHeadAttention random_layer(std::int64_t d_model, std::int64_t heads, const 
 
 bool all_finite(const Tensor& x) { return all(is_finite(x)); }
 
-// The sum over heads of one head's output times its rows of Wo: by the formula, with slices of the weights.
+// The formula written with slices of the weights: the sum over heads of each output times its rows of Wo.
 Tensor sum_over_heads(const MultiHeadAttention& layer, const Tensor& x, const Tensor& context,
                       const Mask& mask) {
   Tensor y = layer.bo;
@@ -51,7 +51,7 @@ Tensor sum_over_heads(const MultiHeadAttention& layer, const Tensor& x, const Te
   return y;
 }
 
-TEST_CASE("MultiHeadAttention: the sum of its heads, with their rows of Wo", "[layers]") {
+TEST_CASE("MultiHeadAttention: the output is the sum over heads of output times rows of Wo", "[layers]") {
   const std::int64_t key_value_heads = GENERATE(4, 2, 1);
   const MultiHeadAttention layer = random_layer(5, 4, {.key_value_heads = key_value_heads, .head_size = 3});
   Rng rng(2);
@@ -62,7 +62,7 @@ TEST_CASE("MultiHeadAttention: the sum of its heads, with their rows of Wo", "[l
   check_close(layer(x, context, mask), sum_over_heads(layer, x, context, mask), 1e-13);
 }
 
-TEST_CASE("MultiHeadAttention: its parameters", "[layers]") {
+TEST_CASE("MultiHeadAttention: shapes and counts of parameters", "[layers]") {
   Rng rng(1);
   CHECK(parameter_count(MultiHeadAttention(C, H, rng)) == 4 * (C * C + C));
   CHECK(parameter_count(MultiHeadAttention(C, H, rng, {.bias = false})) == 4 * C * C);
@@ -86,10 +86,10 @@ TEST_CASE("MultiHeadAttention: options reach the scores", "[layers]") {
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
   const auto scores_and_weights = [&](const MultiHeadAttention& layer) {
-    Hooks watch(layer);
-    watch.record("*");
+    Hooks hooks(layer);
+    hooks.record("*");
     layer(x, Mask());
-    return std::pair(watch["scores"], watch["weights"]);
+    return std::pair(hooks["scores"], hooks["weights"]);
   };
   const auto [plain, plain_weights] = scores_and_weights(random_layer(C, H, {}));
   REQUIRE(plain.shape() == Shape{B, H, T, T});
@@ -117,11 +117,11 @@ TEST_CASE("MultiHeadAttention: rotary scores depend on distances only", "[layers
   const Tensor x = randn({B, 3, C}, rng, f64);
   const Tensor before = randn({B, 4, C}, rng, f64);
   const auto scores = [&](const Tensor& sequence) {
-    Hooks watch(layer);
-    watch.record("scores");
+    Hooks hooks(layer);
+    hooks.record("scores");
     layer(sequence, Mask());
     const std::int64_t end = sequence.size(1);
-    return slice(slice(watch["scores"], 2, end - 3, end), 3, end - 3, end);
+    return slice(slice(hooks["scores"], 2, end - 3, end), 3, end - 3, end);
   };
   check_close(scores(concat({before, x}, 1)), scores(x), 1e-13);
 }
@@ -150,7 +150,7 @@ std::vector<Scheme> schemes() {
             .sinks = true}}};
 }
 
-TEST_CASE("MultiHeadAttention: with a cache every position gives what the whole sequence gives", "[layers]") {
+TEST_CASE("MultiHeadAttention: with a cache every position equals that of the whole sequence", "[layers]") {
   const NoGrad no_grad;
   const Dtype dtype = GENERATE(f32, f64);
   for (const auto& [name, options] : schemes()) {
@@ -173,7 +173,7 @@ TEST_CASE("MultiHeadAttention: with a cache every position gives what the whole 
   }
 }
 
-TEST_CASE("KvCache: a full one, and other misfits, leave it as it is", "[layers]") {
+TEST_CASE("KvCache: errors leave the cache unchanged", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {}, f32);
   KvCache cache = layer.cache(B, 3);
   CHECK_THROWS_WITH(layer(zeros({B, 2, C}), cache), ContainsSubstring("generate under NoGrad"));
@@ -191,7 +191,7 @@ TEST_CASE("KvCache: a full one, and other misfits, leave it as it is", "[layers]
   CHECK(cache.length() == 2);
 }
 
-TEST_CASE("KvCache: a copy goes on by itself, and what is forgotten has no influence", "[layers]") {
+TEST_CASE("KvCache: a copy is independent, and forgotten positions have no influence", "[layers]") {
   const NoGrad no_grad;
   const MultiHeadAttention layer = random_layer(C, H, {});
   Rng rng(2);
@@ -214,27 +214,27 @@ TEST_CASE("MultiHeadAttention: taps while generating", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {});
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
-  Hooks watch(layer);
-  watch.record("weights");
+  Hooks hooks(layer);
+  hooks.record("weights");
   layer(x);
-  const Tensor map = watch["weights"];
+  const Tensor map = hooks["weights"];
   KvCache cache = layer.cache(B, T);
   for (std::int64_t t = 0; t < T; ++t) {
     layer(slice(x, 1, t, t + 1), cache);
-    check_close(watch["weights"], slice(slice(map, 2, t, t + 1), 3, 0, t + 1), 1e-13);
+    check_close(hooks["weights"], slice(slice(map, 2, t, t + 1), 3, 0, t + 1), 1e-13);
   }
 }
 
 // --- Taps ---
 
-TEST_CASE("MultiHeadAttention: to ask for scores or weights takes the composed path", "[layers]") {
+TEST_CASE("MultiHeadAttention: hooks on scores or weights take the composed path", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {});
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
   const Tensor fused = layer(x);
   const auto fused_runs = [&](std::string_view path) {
-    Hooks watch(layer);
-    watch.record(path);
+    Hooks hooks(layer);
+    hooks.record(path);
     const std::int64_t before = runs_of(Kernel::attention);
     check_close(layer(x), fused, 1e-13);
     return runs_of(Kernel::attention) - before;
@@ -248,10 +248,10 @@ TEST_CASE("MultiHeadAttention: maps are taken before dropout", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {.dropout = 0.5});
   const TrainMode training(7);
   Rng rng(2);
-  Hooks watch(layer);
-  watch.record("weights");
+  Hooks hooks(layer);
+  hooks.record("weights");
   layer(randn({B, T, C}, rng, f64));
-  for (const double total : sum(watch["weights"], -1).to_vector()) CHECK(total == Approx(1));
+  for (const double total : sum(hooks["weights"], -1).to_vector()) CHECK(total == Approx(1));
 }
 
 TEST_CASE("MultiHeadAttention: replaced scores, weights and heads", "[layers]") {
@@ -259,8 +259,8 @@ TEST_CASE("MultiHeadAttention: replaced scores, weights and heads", "[layers]") 
   Rng rng(2);
   const Tensor x = randn({B, T, C}, rng, f64);
   const auto with = [&](std::string_view path, const Hooks::Replacement& replacement) {
-    Hooks watch(layer);
-    watch.replace(path, replacement);
+    Hooks hooks(layer);
+    hooks.replace(path, replacement);
     return layer(x, Mask());
   };
   const auto zero = [](const Tapped& t) { return zeros(t.value.shape(), f64); };
@@ -280,20 +280,20 @@ struct Checkpointed {
   static void visit(const Checkpointed& self, Visitor& v) { v("attention", self.attention); }
 };
 
-TEST_CASE("MultiHeadAttention: a watched checkpoint is computed again on the same path", "[layers]") {
+TEST_CASE("MultiHeadAttention: a checkpoint with hooks is recomputed on the same path", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {.dropout = 0.3});
   std::vector<std::vector<double>> gradients;
   for (const bool checkpointed : {true, false}) {
     const Checkpointed model{layer, checkpointed};
     Rng rng(2);
     const TrainMode training(7);
-    Hooks watch(model);
-    watch.record("attention.weights");
+    Hooks hooks(model);
+    hooks.record("attention.weights");
     const std::int64_t fused = runs_of(Kernel::attention);
     const Tensor y = model(randn({B, T, C}, rng, f64));
     gradients.push_back(grad({y}, {layer.Wk}, {.gradients = {randn(y.shape(), rng, f64)}})[0].to_vector());
     CHECK(runs_of(Kernel::attention) == fused);
-    CHECK(watch.records().size() == 1);
+    CHECK(hooks.records().size() == 1);
   }
   CHECK(gradients[0] == gradients[1]);
 }
@@ -310,14 +310,14 @@ void check_gradients(const Options& options, const std::vector<std::string>& exp
 }
 
 TEST_CASE("MultiHeadAttention: gradients", "[layers]") {
-  // One number added to all scores of a query changes nothing.
+  // The bias of the keys adds one number to all scores of a query, which softmax ignores.
   check_gradients({}, {"bk"});
   check_gradients({.key_value_heads = 1, .rotary = RotaryOptions{}, .qk_norm = true});
   check_gradients({.key_value_heads = 1, .alibi = true, .window = 3, .softcap = 2, .sinks = true});
   check_gradients({.bias = false, .relative_bias = RelativeBuckets{.buckets = 4, .max_distance = 3}});
 }
 
-// Cross-attention as a function of the context, with dropout of fixed draws.
+// Cross-attention as a function of the context, with the same dropout in every call.
 struct Cross {
   MultiHeadAttention attention;
   Tensor x;
@@ -337,17 +337,18 @@ TEST_CASE("MultiHeadAttention: gradients of cross-attention with dropout", "[lay
   CHECK(report.passed());
 }
 
-TEST_CASE("MultiHeadAttention: nothing to see, a batch of zero, more queries than keys: no NaN", "[layers]") {
-  const bool watched = GENERATE(false, true);
+TEST_CASE("MultiHeadAttention: hidden keys, an empty batch and more queries than keys give no NaN",
+          "[layers]") {
+  const bool with_hooks = GENERATE(false, true);
   for (const auto& [name, options] : schemes()) {
-    INFO(name << (watched ? ", composed" : ", fused"));
+    INFO(name << (with_hooks ? ", composed" : ", fused"));
     const MultiHeadAttention layer = random_layer(C, H, options);
     Rng rng(2);
     const auto finite = [&](std::int64_t batch, std::int64_t queries, std::int64_t keys, const Mask& mask) {
       const Tensor x = randn({batch, queries, C}, rng, f64).set_requires_grad();
       const Tensor context = randn({batch, keys, C}, rng, f64);
-      Hooks watch(layer);
-      if (watched) watch.record("*");
+      Hooks hooks(layer);
+      if (with_hooks) hooks.record("*");
       const Tensor y = layer(x, context, mask);
       backward(y, {.gradient = ones(y.shape(), f64)});
       bool good = all_finite(y) && all_finite(x.grad());
@@ -369,7 +370,8 @@ TEST_CASE("MultiHeadAttention: wrong sizes and options", "[layers]") {
   CHECK_THROWS_AS(make(0, 1), ValueError);
   CHECK_THROWS_AS(make(C, 0), ValueError);
   CHECK_THROWS_WITH(make(5, 3), ContainsSubstring("5 channels do not divide into 3 heads"));
-  CHECK_THROWS_WITH(make(C, H, {.key_value_heads = 2}), ContainsSubstring("can't be shared evenly"));
+  CHECK_THROWS_WITH(make(C, H, {.key_value_heads = 2}),
+                    ContainsSubstring("3 heads can't share 2 heads of keys and values evenly"));
   CHECK_THROWS_AS(make(9, 3, {.rotary = RotaryOptions{}}), ValueError);
   CHECK_THROWS_AS(make(C, H, {.alibi = true, .relative_bias = RelativeBuckets{}}), ValueError);
   CHECK_THROWS_AS(make(C, H, {.window = 0}), ValueError);

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-TEST_CASE("sine_cosine_positions: hand values, odd width", "[layers]") {
+TEST_CASE("sine_cosine_positions: values computed by hand, for an odd width", "[layers]") {
   const Tensor P = sine_cosine_positions(3, 5, f64);
   REQUIRE(P.shape() == Shape{3, 5});
   // Rates 1, 10000^(-2/5) = 0.025118864, 10000^(-4/5) = 0.000630957.
@@ -29,7 +29,7 @@ TEST_CASE("sine_cosine_positions: hand values, odd width", "[layers]") {
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-9));
 }
 
-TEST_CASE("positions: those after an offset are the rest of all", "[layers]") {
+TEST_CASE("positions: those after an offset equal the end of the whole sequence", "[layers]") {
   Rng rng(1);
   const Tensor x = randn({2, 7, 5}, rng);
   const auto rest = [](const Tensor& t) { return slice(t, -2, 4, 7); };
@@ -63,7 +63,7 @@ TEST_CASE("SineCosinePositions: added to every sequence, of any length", "[layer
   CHECK(gradcheck(layer, randn({2, 3, 5}, rng)).passed());
 }
 
-TEST_CASE("LearnedPositions: the first T rows of its table", "[layers]") {
+TEST_CASE("LearnedPositions: adds the first T rows of the table", "[layers]") {
   Rng rng(1);
   const LearnedPositions layer(7, 5, rng);
   CHECK(parameter_count(layer) == 35);
@@ -80,7 +80,7 @@ TEST_CASE("LearnedPositions: the first T rows of its table", "[layers]") {
   CHECK(report.passed());
 }
 
-TEST_CASE("positions: what does not fit", "[layers]") {
+TEST_CASE("positions: sizes that do not fit", "[layers]") {
   Rng rng(1);
   const LearnedPositions learned(7, 5, rng);
   CHECK_THROWS_WITH(learned(zeros({2, 11, 5})), ContainsSubstring("positions 0 to 10, and 7 are learned"));

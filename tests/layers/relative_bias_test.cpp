@@ -20,7 +20,7 @@ TEST_CASE("RelativeBias: one number for each head and bucket", "[layers]") {
   for (std::int64_t h = 0; h < 3; ++h) {
     for (std::int64_t r = 0; r < 11; ++r) CHECK(bias.at({h, r}) == layer.table.at({buckets[r], h}));
   }
-  // A query's own position, and the ones before it, are near: each has a bucket.
+  // The query's own position and the nearest ones before it each have a bucket of their own.
   CHECK(buckets[6] == 0);
   CHECK(buckets[5] == 1);
 }

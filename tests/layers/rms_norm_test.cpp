@@ -19,7 +19,7 @@ TEST_CASE("RmsNorm: gain and eps, and no centering", "[layers]") {
   CHECK(layer(tensor({3, 4})).to_vector() == std::vector<double>{0.75, 5});
 }
 
-TEST_CASE("RmsNorm: of a row of mean 0 it is LayerNorm", "[layers]") {
+TEST_CASE("RmsNorm: equals LayerNorm for rows of mean 0", "[layers]") {
   const Tensor x = tensor({{-3, 1, 2}, {5, -7, 2}}, f64);
   const std::vector<double> y = to(RmsNorm(3), f64)(x).to_vector();
   const std::vector<double> expected = layer_norm(x).to_vector();

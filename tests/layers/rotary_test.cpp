@@ -33,7 +33,7 @@ TEST_CASE("Rotary: scores depend on the difference of positions only", "[layers]
   CHECK(largest_difference(scores(turn, q, k, 5, 2), scores(turn, q, k, 104, 101)) < tolerance);
 }
 
-TEST_CASE("Rotary: position 0 stays, and lengths of pairs do", "[layers]") {
+TEST_CASE("Rotary: position 0 is unchanged, and each pair keeps its length", "[layers]") {
   Rng rng(3);
   const Tensor x = randn({3, 5, 6}, rng, f64);
   const Tensor y = Rotary(6, {.pairing = RotaryLayout::adjacent})(x);
@@ -41,7 +41,7 @@ TEST_CASE("Rotary: position 0 stays, and lengths of pairs do", "[layers]") {
   CHECK(std::hypot(y.at({1, 4, 2}), y.at({1, 4, 3})) == Approx(std::hypot(x.at({1, 4, 2}), x.at({1, 4, 3}))));
 }
 
-TEST_CASE("Rotary: a step with an offset is a row of the whole", "[layers]") {
+TEST_CASE("Rotary: a step with an offset equals that row of the whole sequence", "[layers]") {
   Rng rng(3);
   const Rotary turn(6);
   const Tensor x = randn({2, 7, 6}, rng);
@@ -83,13 +83,55 @@ TEST_CASE("Rotary: gradients", "[layers]") {
   CHECK(report.passed());
 }
 
-TEST_CASE("Rotary: odd sizes are refused at once, and other heads later", "[layers]") {
+// The attention score of a unit vector with itself at a distance: cos(angle) of its only non-zero pair.
+double score_of_pair(std::int64_t pair, std::int64_t distance, const RotaryOptions& options) {
+  const Rotary turn(10, options);
+  const Tensor unit = from_values(
+      [&] {
+        std::vector<double> values(10, 0.0);
+        values[static_cast<std::size_t>(pair)] = 1;
+        return values;
+      }(),
+      {1, 10}, f64);
+  return scores(turn, unit, unit, distance, 0).item();
+}
+
+TEST_CASE("Rotary: linear scaling squeezes longer sequences into the trained range", "[layers]") {
+  const RotaryOptions plain, scaled{.scaling = RotaryScaling::linear, .factor = 3};
+  for (const std::int64_t pair : {0, 1, 4}) {
+    for (const std::int64_t distance : {1, 7, 1009}) {
+      CHECK(score_of_pair(pair, 3 * distance, scaled) == Approx(score_of_pair(pair, distance, plain)));
+    }
+  }
+  // Between the trained positions: a third of the first pair's angle of 1 radian.
+  CHECK(score_of_pair(0, 1, scaled) == Approx(std::cos(1.0 / 3)));
+}
+
+TEST_CASE("Rotary: NTK scaling keeps the fastest pair and slows the slowest by the factor", "[layers]") {
+  const RotaryOptions plain, scaled{.scaling = RotaryScaling::ntk, .factor = 3};
+  for (const std::int64_t distance : {1, 7, 1009}) {
+    CHECK(score_of_pair(0, distance, scaled) == Approx(score_of_pair(0, distance, plain)));
+    CHECK(score_of_pair(4, 3 * distance, scaled) == Approx(score_of_pair(4, distance, plain)));
+    // Pair i of 5 is slowed by factor^(i/4).
+    CHECK(score_of_pair(2, distance, scaled) ==
+          Approx(std::cos(static_cast<double>(distance) * std::pow(10000.0, -2.0 / 5) / std::sqrt(3.0))));
+  }
+}
+
+TEST_CASE("Rotary: a factor without scaling, and NTK scaling of a single pair, change nothing", "[layers]") {
+  CHECK(score_of_pair(3, 7, {.factor = 3}) == score_of_pair(3, 7, {}));
+  CHECK(score_of_pair(0, 7, {.dimensions = 2, .scaling = RotaryScaling::ntk, .factor = 3}) ==
+        score_of_pair(0, 7, {.dimensions = 2}));
+}
+
+TEST_CASE("Rotary: the constructor refuses odd sizes, and the call other head sizes", "[layers]") {
   CHECK_THROWS_AS(Rotary(7), ValueError);
   CHECK_THROWS_WITH(Rotary(7), ContainsSubstring("[Rotary]") && ContainsSubstring("7 of 7"));
   CHECK_THROWS_AS(Rotary(0), ValueError);
   CHECK_THROWS_AS(Rotary(6, {.dimensions = 3}), ValueError);
   CHECK_THROWS_AS(Rotary(6, {.dimensions = 8}), ValueError);
   CHECK_THROWS_AS(Rotary(6, {.base = -1}), ValueError);
+  CHECK_THROWS_AS(Rotary(6, {.scaling = RotaryScaling::ntk, .factor = 0}), ValueError);
   CHECK_NOTHROW(Rotary(7, {.dimensions = 6}));
   CHECK_THROWS_AS(Rotary(6)(zeros({3, 4})), ShapeError);
   CHECK_THROWS_AS(Rotary(6)(zeros({6})), ShapeError);

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-TEST_CASE("Sequential: one after another, named by place", "[layers]") {
+TEST_CASE("Sequential: layers run in order and are named by index", "[layers]") {
   Rng rng(1);
   const Sequential stack(Linear(3, 7, rng), Gelu{}, Linear(7, 5, rng, {.bias = false}));
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ TEST_CASE("Sequential: one after another, named by place", "[layers]") {
   CHECK(report.passed());
 }
 
-TEST_CASE("Sequential: of ids, and of one layer, and inside another", "[layers]") {
+TEST_CASE("Sequential: takes ids, holds a single layer, nests", "[layers]") {
   Rng rng(1);
   const Sequential stack(Embedding(11, 3, rng), Sequential(Linear(3, 5, rng), Relu{}));
   CHECK(stack(Indices{{2, 7}, {1, 10}}).shape() == Shape{2, 2, 5});

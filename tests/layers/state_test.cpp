@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Tensors of several roles, two of them tied.
+// A layer with tensors of several roles, two of them tied.
 struct Model {
   Linear body;
   Tensor head = body.W;
@@ -44,7 +44,7 @@ void drop(State& state, const std::string& name) {
   std::erase_if(state.tensors, [&](const NamedTensor& named) { return named.name == name; });
 }
 
-TEST_CASE("state: every tensor once, outside the graph, and unaffected by later writes", "[layers]") {
+TEST_CASE("state: holds every tensor once, outside the graph, as a copy", "[layers]") {
   Model model(1);
   const State saved = state(model);
   REQUIRE(saved.tensors.size() == 4);
@@ -62,7 +62,7 @@ TEST_CASE("state: every tensor once, outside the graph, and unaffected by later 
   CHECK(saved.tensors[0].tensor.to_vector() == before);
 }
 
-TEST_CASE("load: writes in place and keeps what is tied", "[layers]") {
+TEST_CASE("load: writes in place and keeps ties", "[layers]") {
   const Model from(1);
   Model into(2);
   const Tensor W = into.body.W;
@@ -77,7 +77,7 @@ TEST_CASE("load: writes in place and keeps what is tied", "[layers]") {
   CHECK(W.requires_grad());
 }
 
-TEST_CASE("load: a graph that saved the old values says so", "[layers]") {
+TEST_CASE("load: backward through a graph that saved the old values is an error", "[layers]") {
   Model model(1);
   Rng rng(3);
   const Tensor x = parameter(randn({2, 3}, rng));
@@ -105,7 +105,7 @@ TEST_CASE("load: strided values", "[layers]") {
   CHECK(into.body.W.to_vector() == values);
 }
 
-TEST_CASE("load: what does not fit is reported by category, and nothing is written", "[layers]") {
+TEST_CASE("load: names and shapes that do not fit are reported, and nothing is written", "[layers]") {
   State saved = state(Model(1));
   drop(saved, "body.b");
   tensor_of(saved, "table") = ones({11});
@@ -141,7 +141,7 @@ TEST_CASE("load: what does not fit is reported by category, and nothing is writt
   CHECK(into.table.to_vector() == std::vector<double>(7, 1.0));
 }
 
-TEST_CASE("load: a tied tensor under any of its names", "[layers]") {
+TEST_CASE("load: a tied tensor is loaded from any of its names", "[layers]") {
   State saved = state(Model(1));
   const Tensor W = tensor_of(saved, "body.W");
   Model into(2);
@@ -192,10 +192,11 @@ TEST_CASE("load: a state that contradicts itself is refused", "[layers]") {
   Model model(1);
   State saved = state(model);
   saved.tensors.push_back({"mean", zeros({2})});
-  CHECK_THROWS_WITH(load(model, saved), ContainsSubstring("has 'mean' twice"));
+  CHECK_THROWS_WITH(load(model, saved), ContainsSubstring("has the name 'mean' twice"));
   saved = state(model);
   saved.aliases.push_back({"other", "nothing"});
-  CHECK_THROWS_WITH(load(model, saved), ContainsSubstring("'other' is 'nothing', which it does not have"));
+  CHECK_THROWS_WITH(load(model, saved),
+                    ContainsSubstring("'other' as an alias of 'nothing', which it does not have"));
 }
 
 }  // namespace

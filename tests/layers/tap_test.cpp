@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t T = 5, C = 3;
 
-// Its first member has its own address, and reports a value of the same name.
+// It has the same address as its first member, and both report a value of the same name.
 struct Inner {
   Tensor scale = parameter(scalar(2));
   Tensor operator()(const Tensor& x) const { return tap(this, "value", scale * x); }
@@ -33,40 +33,40 @@ struct Checkpointed {
   static void visit(const Checkpointed& self, Visitor& v) { v("mlp", self.mlp); }
 };
 
-TEST_CASE("tap: without a watch the value passes through", "[layers]") {
+TEST_CASE("tap: without hooks the value is returned unchanged", "[layers]") {
   const Inner layer;
   const Tensor x = tensor({1, 2});
   CHECK(tap(&layer, "value", x).impl() == x.impl());
-  CHECK_FALSE(watched(&layer, "value"));
+  CHECK_FALSE(hooked(&layer, "value"));
 }
 
-TEST_CASE("tap: a layer is known by address and type", "[layers]") {
+TEST_CASE("tap: a layer is identified by address and type", "[layers]") {
   const Outer model;
   REQUIRE(static_cast<const void*>(&model) == static_cast<const void*>(&model.inner));
-  Hooks watch(model);
-  watch.record("*");
+  Hooks hooks(model);
+  hooks.record("*");
   model(tensor({3}));
-  REQUIRE(watch.records().size() == 2);
-  CHECK(watch["inner.value"].item() == 6);
-  CHECK(watch["value"].item() == 7);
-  CHECK(watch.records()[1].layer.empty());
+  REQUIRE(hooks.records().size() == 2);
+  CHECK(hooks["inner.value"].item() == 6);
+  CHECK(hooks["value"].item() == 7);
+  CHECK(hooks.records()[1].layer.empty());
 }
 
 TEST_CASE("tap: calls are counted, and forgotten records do not restart the count", "[layers]") {
   const Outer model;
-  Hooks watch(model);
-  watch.record("inner.value");
+  Hooks hooks(model);
+  hooks.record("inner.value");
   for (const double x : {3.0, 5.0}) model(tensor({x}));
-  REQUIRE(watch.records().size() == 2);
-  CHECK(watch.records()[0].call == 0);
-  CHECK(watch.records()[1].call == 1);
-  CHECK(watch["inner.value"].item() == 10);
-  watch.clear();
+  REQUIRE(hooks.records().size() == 2);
+  CHECK(hooks.records()[0].call == 0);
+  CHECK(hooks.records()[1].call == 1);
+  CHECK(hooks["inner.value"].item() == 10);
+  hooks.clear();
   model(tensor({7}));
-  CHECK(watch.records().at(0).call == 2);
+  CHECK(hooks.records().at(0).call == 2);
 }
 
-TEST_CASE("tap: replacements apply in order, watches from outside in", "[layers]") {
+TEST_CASE("tap: replacements apply in order, outer hooks before inner ones", "[layers]") {
   const Outer model;
   Hooks outer(model);
   outer.record("inner.value").replace("inner.value", [](const Tapped& t) { return t.value * 10.0; });
@@ -79,56 +79,56 @@ TEST_CASE("tap: replacements apply in order, watches from outside in", "[layers]
   CHECK(inner["value"].item() == 61.5);
 }
 
-TEST_CASE("tap: gradients go through what is put in place, and reach what is recorded", "[layers]") {
+TEST_CASE("tap: gradients flow through replacements and reach recorded values", "[layers]") {
   const Outer model;
-  Hooks watch(model);
-  watch.replace("inner.value", [](const Tapped& t) { return t.value * t.value; }).record("inner.value");
+  Hooks hooks(model);
+  hooks.replace("inner.value", [](const Tapped& t) { return t.value * t.value; }).record("inner.value");
   const Tensor y = model(scalar(3));
-  CHECK(grad({y}, {watch["inner.value"]}, {.retain_graph = true})[0].item() == 1);
+  CHECK(grad({y}, {hooks["inner.value"]}, {.retain_graph = true})[0].item() == 1);
   backward(y);
   CHECK(model.inner.scale.grad().item() == 2 * 6 * 3);
 }
 
-TEST_CASE("tap: layers of other models, copies and other threads are not seen", "[layers]") {
+TEST_CASE("tap: layers of other models, copies and other threads are ignored", "[layers]") {
   const Outer model, other;
-  Hooks watch(model);
-  watch.record("*");
+  Hooks hooks(model);
+  hooks.record("*");
   other(tensor({3}));
   const Outer copy = model;
   copy(tensor({3}));
   std::thread([&] { model(tensor({3})); }).join();
-  CHECK(watch.records().empty());
+  CHECK(hooks.records().empty());
 }
 
 TEST_CASE("tap: a replacement may run the model itself", "[layers]") {
   const Outer model;
-  Hooks watch(model);
-  watch.record("*").replace("inner.value", [&](const Tapped& t) { return model(t.value); });
+  Hooks hooks(model);
+  hooks.record("*").replace("inner.value", [&](const Tapped& t) { return model(t.value); });
   CHECK(model(tensor({3})).item() == 14);
-  CHECK(watch.records().size() == 2);
+  CHECK(hooks.records().size() == 2);
 }
 
-TEST_CASE("tap: a watch that ends gives way to the one around it", "[layers]") {
+TEST_CASE("tap: outer hooks continue after inner ones end", "[layers]") {
   const Outer model;
-  Hooks watch(model);
-  watch.record("value");
+  Hooks hooks(model);
+  hooks.record("value");
   {
     Hooks inner(model);
     inner.replace("value", [](const Tapped& t) { return t.value * 0.0; });
     CHECK(model(tensor({3})).item() == 0);
   }
   CHECK(model(tensor({3})).item() == 7);
-  CHECK(watch.records().size() == 2);
+  CHECK(hooks.records().size() == 2);
 }
 
-TEST_CASE("tap: * in a path stands for any characters", "[layers]") {
+TEST_CASE("tap: * in a path matches any characters", "[layers]") {
   Rng rng(1);
   const Sequential model(FeedForward(C, 7, rng), FeedForward(C, 11, rng));
   const auto recorded = [&](std::string_view path) {
-    Hooks watch(model);
-    watch.record(path);
+    Hooks hooks(model);
+    hooks.record(path);
     model(zeros({T, C}));
-    return watch.records().size();
+    return hooks.records().size();
   };
   CHECK(recorded("*") == 2);
   CHECK(recorded("*.hidden") == 2);
@@ -139,38 +139,39 @@ TEST_CASE("tap: * in a path stands for any characters", "[layers]") {
   CHECK(recorded("") == 0);
 }
 
-TEST_CASE("tap: wrong use", "[layers]") {
+TEST_CASE("tap: misuse is an error", "[layers]") {
   const Outer model;
-  Hooks watch(model);
-  CHECK_THROWS_WITH(watch["inner.value"], ContainsSubstring("nothing was recorded as 'inner.value'"));
-  CHECK_THROWS_AS(watch.replace("value", {}), ValueError);
-  watch.replace("inner.value", [](const Tapped& t) { return t.call == 0 ? zeros({2}) : to(t.value, f64); });
-  CHECK_THROWS_WITH(model(scalar(3)),
-                    ContainsSubstring("'inner.value' has shape () and was to be replaced by (2,)"));
+  Hooks hooks(model);
+  CHECK_THROWS_WITH(hooks["inner.value"], ContainsSubstring("nothing was recorded as 'inner.value'"));
+  CHECK_THROWS_AS(hooks.replace("value", {}), ValueError);
+  hooks.replace("inner.value", [](const Tapped& t) { return t.call == 0 ? zeros({2}) : to(t.value, f64); });
+  CHECK_THROWS_WITH(
+      model(scalar(3)),
+      ContainsSubstring("the replacement of 'inner.value' must keep its shape (), and is (2,)"));
   CHECK_THROWS_AS(model(scalar(3)), DtypeError);
-  CHECK_THROWS_WITH(watch["inner.valeu"], ContainsSubstring("\n  inner.value"));
-  CHECK(watched(&model.inner, "value"));
-  CHECK_FALSE(watched(&model, "value"));
+  CHECK_THROWS_WITH(hooks["inner.valeu"], ContainsSubstring("\n  inner.value"));
+  CHECK(hooked(&model.inner, "value"));
+  CHECK_FALSE(hooked(&model, "value"));
 }
 
 TEST_CASE("tap: a checkpoint reports once, outside any graph", "[layers]") {
   Rng rng(1);
   const Checkpointed model{FeedForward(C, 7, rng)};
-  Hooks watch(model);
-  watch.record("mlp.hidden");
+  Hooks hooks(model);
+  hooks.record("mlp.hidden");
   const Tensor y = model(randn({T, C}, rng));
   backward(y, {.gradient = ones(y.shape())});
   CHECK(model.mlp.up.W.grad().defined());
-  REQUIRE(watch.records().size() == 1);
-  CHECK_FALSE(watch["mlp.hidden"].requires_grad());
+  REQUIRE(hooks.records().size() == 1);
+  CHECK_FALSE(hooks["mlp.hidden"].requires_grad());
 }
 
 TEST_CASE("tap: to replace a value in a checkpoint is refused, unless it is not computed again", "[layers]") {
   Rng rng(1);
   const Checkpointed model{FeedForward(C, 7, rng, {.bias = false})};
   const Tensor x = randn({T, C}, rng);
-  Hooks watch(model);
-  watch.replace("mlp.hidden", [](const Tapped& t) { return t.value * 0.0; });
+  Hooks hooks(model);
+  hooks.replace("mlp.hidden", [](const Tapped& t) { return t.value * 0.0; });
   CHECK_THROWS_WITH(model(x), ContainsSubstring("[checkpoint] Hooks replace 'hidden'"));
   const NoGrad scope;
   for (const double y : model(x).to_vector()) CHECK(y == 0);

@@ -22,14 +22,14 @@ TEST_CASE("TransformerBlock: norms before or after", "[layers]") {
   const Tensor x = randn({B, T, C}, rng, f64);
   const TransformerBlock pre = to(TransformerBlock(C, H, rng), f64);
   const Tensor h = x + pre.attention(call(pre.norm1, x));
-  check_close(pre(x), h + call(pre.mlp, call(pre.norm2, h)), 0);
+  check_close(pre(x), h + call(*pre.mlp, call(*pre.norm2, h)), 0);
 
   const TransformerBlock post = to(TransformerBlock(C, H, rng, {.norm_place = NormPlace::post}), f64);
   const Tensor g = call(post.norm1, x + post.attention(x));
-  check_close(post(x), call(post.norm2, g + call(post.mlp, g)), 0);
+  check_close(post(x), call(*post.norm2, g + call(*post.mlp, g)), 0);
 }
 
-TEST_CASE("TransformerBlock: its parameters", "[layers]") {
+TEST_CASE("TransformerBlock: counts of parameters", "[layers]") {
   Rng rng(1);
   const auto count = [&](const Options& options) {
     return parameter_count(TransformerBlock(C, H, rng, options));
@@ -38,14 +38,35 @@ TEST_CASE("TransformerBlock: its parameters", "[layers]") {
   CHECK(count({}) == attention + norms + mlp);
   CHECK(count({.norm = NormKind::rms}) == attention + norms / 2 + mlp);
   CHECK(count({.d_hidden = 7}) == attention + norms + 2 * 7 * C + 7 + C);
-  CHECK(count({.swiglu = true}) == attention + norms + 3 * 16 * C);
-  CHECK(count({.attention = {.bias = false}, .bias = false}) == 4 * C * C + norms + 8 * C * C);
-  const std::vector<NamedTensor> named = named_parameters(TransformerBlock(C, H, rng, {.swiglu = true}));
+  CHECK(count({.mlp = MlpKind::swiglu}) == attention + norms + 3 * 16 * C);
+  CHECK(count({.attention = {.bias = false}, .mlp_bias = false}) == 4 * C * C + norms + 8 * C * C);
+  const std::vector<NamedTensor> named =
+      named_parameters(TransformerBlock(C, H, rng, {.mlp = MlpKind::swiglu}));
   CHECK(named.front().name == "norm1.gain");
   CHECK(named.back().name == "mlp.W3");
+  CHECK(count({.mlp = MlpKind::geglu}) == count({.mlp = MlpKind::swiglu}));
+  CHECK(count({.mlp = MlpKind::none}) == attention + norms / 2);
 }
 
-TEST_CASE("TransformerBlock: dropout of what is added", "[layers]") {
+TEST_CASE("TransformerBlock: each kind of MLP", "[layers]") {
+  Rng rng(1);
+  const Tensor x = randn({B, T, C}, rng, f64);
+  const auto make = [&](MlpKind kind) { return to(TransformerBlock(C, H, rng, {.mlp = kind}), f64); };
+  const auto check_activation = [&](MlpKind kind, Activation activation) {
+    const TransformerBlock block = make(kind);
+    CHECK(std::get<FeedForward>(*block.mlp).activation == activation);
+  };
+  check_activation(MlpKind::gelu, Activation::gelu);
+  check_activation(MlpKind::gelu_tanh, Activation::gelu_tanh);
+  check_activation(MlpKind::relu, Activation::relu);
+  check_activation(MlpKind::silu, Activation::silu);
+  CHECK(std::get<GatedFeedForward>(*make(MlpKind::swiglu).mlp).activation == Activation::silu);
+  CHECK(std::get<GatedFeedForward>(*make(MlpKind::geglu).mlp).activation == Activation::gelu);
+  const TransformerBlock attention_only = make(MlpKind::none);
+  check_close(attention_only(x), x + attention_only.attention(call(attention_only.norm1, x)), 0);
+}
+
+TEST_CASE("TransformerBlock: dropout acts on what is added to x", "[layers]") {
   Rng rng(1);
   const TransformerBlock block(C, H, rng, {.dropout = 1});
   const Tensor x = randn({B, T, C}, rng);
@@ -53,7 +74,7 @@ TEST_CASE("TransformerBlock: dropout of what is added", "[layers]") {
   check_close(block(x), x, 0);
 }
 
-TEST_CASE("TransformerBlock: with a cache every position gives what the whole sequence gives", "[layers]") {
+TEST_CASE("TransformerBlock: with a cache every position equals that of the whole sequence", "[layers]") {
   const NoGrad no_grad;
   const NormPlace place = GENERATE(NormPlace::pre, NormPlace::post);
   Rng rng(1);
@@ -69,32 +90,32 @@ TEST_CASE("TransformerBlock: taps", "[layers]") {
   Rng rng(1);
   const TransformerBlock block(C, H, rng);
   const Tensor x = randn({B, T, C}, rng);
-  Hooks watch(block);
-  watch.record("*");
+  Hooks hooks(block);
+  hooks.record("*");
   const Tensor y = block(x);
   std::vector<std::string> paths;
-  for (const Tapped& tapped : watch.records()) paths.push_back(tapped.path());
+  for (const Tapped& tapped : hooks.records()) paths.push_back(tapped.path());
   CHECK(paths == std::vector<std::string>{"input", "attention.scores", "attention.weights", "attention.heads",
                                           "mlp.hidden", "output"});
-  check_close(watch["input"], x, 0);
-  check_close(watch["output"], y, 0);
-  CHECK(watch["mlp.hidden"].shape() == Shape{B, T, 4 * C});
+  check_close(hooks["input"], x, 0);
+  check_close(hooks["output"], y, 0);
+  CHECK(hooks["mlp.hidden"].shape() == Shape{B, T, 4 * C});
 }
 
-TEST_CASE("TransformerBlock: a replaced input is what is added to", "[layers]") {
+TEST_CASE("TransformerBlock: a replaced input is also the residual", "[layers]") {
   Rng rng(1);
   const TransformerBlock block(C, H, rng);
   const Tensor x = randn({B, T, C}, rng), other = randn({B, T, C}, rng);
   const Tensor expected = block(other);
-  Hooks watch(block);
-  watch.replace("input", [&](const Tapped&) { return other; });
+  Hooks hooks(block);
+  hooks.replace("input", [&](const Tapped&) { return other; });
   check_close(block(x), expected, 0);
 }
 
-TEST_CASE("TransformerBlock: drawn anew", "[layers]") {
+TEST_CASE("TransformerBlock: initialise redraws the weights", "[layers]") {
   Rng rng(1);
   const bool swiglu = GENERATE(false, true);
-  TransformerBlock block(30, H, rng, {.swiglu = swiglu});
+  TransformerBlock block(30, H, rng, {.mlp = swiglu ? MlpKind::swiglu : MlpKind::gelu});
   block.initialise(0.5, 0.01, rng);
   const auto deviation = [&](std::string_view name) {
     for (const auto& [found, tensor] : named_parameters(block)) {
@@ -109,7 +130,7 @@ TEST_CASE("TransformerBlock: drawn anew", "[layers]") {
   if (swiglu) CHECK(deviation("mlp.W3") == Approx(0.5).epsilon(0.1));
 }
 
-TEST_CASE("TransformerBlock: nothing to see, a batch of zero: no NaN", "[layers]") {
+TEST_CASE("TransformerBlock: hidden keys and an empty batch give no NaN", "[layers]") {
   Rng rng(1);
   const NormPlace place = GENERATE(NormPlace::pre, NormPlace::post);
   const TransformerBlock block(C, H, rng, {.norm_place = place});

@@ -26,7 +26,7 @@ Names names_of(const std::vector<NamedTensor>& tensors) {
   return names;
 }
 
-// Every kind of member there is, and a tie.
+// A layer with every kind of member, and a tie.
 struct Everything {
   Tensor scale = parameter(ones({7}));
   Tensor without_value;
@@ -58,7 +58,7 @@ struct Everything {
   }
 };
 
-// Two tensors and whatever a test says about them.
+// Two tensors, which each test names in its own way.
 struct Pair {
   Tensor a = parameter(ones({2, 3}));
   Tensor b = parameter(ones({2, 3}));
@@ -75,7 +75,7 @@ struct Pair {
   }
 };
 
-// The design's own spelling of `visit`.
+// `visit` as a template, with mutable access.
 struct Spelled {
   Tensor W = parameter(ones({3}));
   template <class Self, class V>
@@ -135,7 +135,7 @@ TEST_CASE("a layer is a type with visit", "[layers]") {
   STATIC_REQUIRE(Layer<Spelled>);
   STATIC_REQUIRE_FALSE(Layer<NotALayer>);
   STATIC_REQUIRE_FALSE(Layer<Tensor>);
-  // A temporary would leave the visitor with an address of nothing.
+  // A temporary would leave the visitor with a dangling address.
   STATIC_REQUIRE_FALSE(std::is_invocable_v<Visitor&, const char*, Tensor>);
   STATIC_REQUIRE(std::is_invocable_v<Visitor&, const char*, const Tensor&>);
 }
@@ -156,7 +156,7 @@ TEST_CASE("visit: an array shared without a declared tie is an error that names 
   CHECK_THROWS_WITH(named_parameters(view), ContainsSubstring("'a' and 'b' share one tensor"));
 }
 
-TEST_CASE("visit: a declared tie must be one", "[layers]") {
+TEST_CASE("visit: a declared tie of different tensors is an error", "[layers]") {
   Pair pair;
   pair.ties = {{"b", "a"}};
   CHECK_THROWS_WITH(members(pair),
@@ -164,17 +164,17 @@ TEST_CASE("visit: a declared tie must be one", "[layers]") {
 
   pair.b = pair.a;
   CHECK(parameter_count(pair) == 6);
-  // The same array is not enough: each handle would gather a part of the gradient.
+  // Sharing the array is not enough: each handle would get a part of the gradient.
   pair.b = pair.a.detach().set_requires_grad();
   CHECK_THROWS_AS(members(pair), ValueError);
 
   pair.ties = {{"b", "c"}};
-  CHECK_THROWS_WITH(members(pair), ContainsSubstring("a tie names 'c', and no member is called so"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("a tie names 'c', but there is no member of that name"));
   pair.ties = {{"b", "a"}, {"a", "b"}};
-  CHECK_THROWS_WITH(members(pair), ContainsSubstring("tied in a circle"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("form a circle"));
 }
 
-TEST_CASE("visit: ties of ties, and of members of members", "[layers]") {
+TEST_CASE("visit: chains of ties, and ties of nested members", "[layers]") {
   struct Deep {
     Rng rng{1};
     Linear head{2, 3, rng, {.bias = false}};
@@ -197,10 +197,10 @@ TEST_CASE("visit: ties of ties, and of members of members", "[layers]") {
   CHECK(copy.deep.head.W.impl() == copy.deep.body[1].W.impl());
 }
 
-TEST_CASE("visit: what can't be trained or loaded is refused by name", "[layers]") {
+TEST_CASE("visit: tensors that can't be trained or loaded are refused by name", "[layers]") {
   Pair pair;
   pair.name_of_b = "a";
-  CHECK_THROWS_WITH(members(pair), ContainsSubstring("two members are called 'a'"));
+  CHECK_THROWS_WITH(members(pair), ContainsSubstring("two members are named 'a'"));
 
   pair = {};
   pair.b = pair.a * 2.0;
@@ -219,7 +219,7 @@ TEST_CASE("visit: what can't be trained or loaded is refused by name", "[layers]
   CHECK_THROWS_WITH(members(pair), ContainsSubstring("declared a buffer but requires a gradient"));
 }
 
-TEST_CASE("parameter: a leaf of its own, in row-major order", "[layers]") {
+TEST_CASE("parameter: makes a leaf in row-major order", "[layers]") {
   const Tensor initial = tensor({{1, 2, 3}, {4, 5, 6}});
   const Tensor p = parameter(transpose(initial));
   CHECK(p.requires_grad());
@@ -229,7 +229,7 @@ TEST_CASE("parameter: a leaf of its own, in row-major order", "[layers]") {
   CHECK_FALSE(initial.requires_grad());
 }
 
-TEST_CASE("clone: writing to one leaves the other, and ties are kept", "[layers]") {
+TEST_CASE("clone: the copy is independent, and ties are kept", "[layers]") {
   Rng rng(1);
   Everything layer(rng);
   backward(sum(layer.scale * 3.0));
@@ -252,7 +252,7 @@ TEST_CASE("clone: writing to one leaves the other, and ties are kept", "[layers]
   }
 }
 
-TEST_CASE("to: another dtype, the same values, roles and ties", "[layers]") {
+TEST_CASE("to: converts the dtype and keeps values, roles and ties", "[layers]") {
   Rng rng(1);
   const Everything layer(rng);
   const Everything exact = to(layer, f64);
@@ -285,7 +285,7 @@ TEST_CASE("to_string: a line for each tensor", "[layers]") {
         "W  f32 (1234, 1000)\nb  f32 (1000,)\n1,235,000 parameters");
 }
 
-// One of two layers, chosen at run time.
+// A variant of two layers.
 struct Chosen {
   std::variant<Tensor, Linear> layer;
   std::vector<Linear> stack;
@@ -295,7 +295,7 @@ struct Chosen {
   }
 };
 
-TEST_CASE("visit: of a variant, what it holds", "[layers]") {
+TEST_CASE("visit: a variant is the layer that it holds", "[layers]") {
   Rng rng(1);
   CHECK(names_of(named_parameters(Chosen{parameter(ones({3})), {}})) == Names{"layer"});
   const Chosen original{Linear(2, 3, rng), {}};
@@ -304,7 +304,7 @@ TEST_CASE("visit: of a variant, what it holds", "[layers]") {
   CHECK(std::get<Linear>(copy.layer).W.impl() != std::get<Linear>(original.layer).W.impl());
 }
 
-TEST_CASE("nested_layers: every layer by name, with its place", "[layers]") {
+TEST_CASE("nested_layers: every layer by name, with its address", "[layers]") {
   Rng rng(1);
   const Chosen model{Linear(2, 3, rng), {Linear(3, 3, rng), Linear(3, 3, rng)}};
   const std::vector<NestedLayer> layers = nested_layers(model);

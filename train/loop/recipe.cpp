@@ -47,9 +47,9 @@ std::unique_ptr<Optimizer> make_optimizer(const Recipe& recipe, std::vector<Name
 }
 
 Schedule make_schedule(const Recipe& recipe) {
-  return Schedule({.decay = recipe.decay,
+  return Schedule({.decay = recipe.schedule,
                    .rate = recipe.learning_rate,
-                   .final_rate = recipe.decay == LrSchedule::constant ? 0 : recipe.final_learning_rate,
+                   .final_rate = recipe.schedule == LrSchedule::constant ? 0 : recipe.final_learning_rate,
                    .steps = recipe.steps,
                    .warmup = recipe.warmup,
                    .decay_steps = recipe.decay_steps});

@@ -25,7 +25,7 @@ std::unique_ptr<Task> addition() {
       .summary = "Add two numbers of 4 digits; the sum is said from its last digit to its first",
       .vocabulary = detail::number_words(10, {"+", "="}),
       .instance = draw,
-      .recipe = {.model = {.d_model = 64, .heads = 4, .layers = 2, .dropout = 0, .bias = false},
+      .recipe = {.model = without_biases({.d_model = 64, .heads = 4, .layers = 2}),
                  .batch = 64,
                  .steps = 2500,
                  .learning_rate = 3e-3}});

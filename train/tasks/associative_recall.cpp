@@ -48,7 +48,7 @@ std::unique_ptr<Task> associative_recall() {
       .summary = "Given 8 letters, each with a digit, say the digit of a letter; then of each other",
       .vocabulary = letters_and_digits(),
       .instance = draw,
-      .recipe = {.model = {.d_model = 64, .heads = 1, .layers = 2, .dropout = 0, .bias = false},
+      .recipe = {.model = without_biases({.d_model = 64, .heads = 1, .layers = 2}),
                  .batch = 64,
                  .steps = 500,
                  .optimizer = OptimizerKind::muon,

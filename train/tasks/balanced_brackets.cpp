@@ -67,7 +67,7 @@ std::unique_ptr<Task> balanced_brackets() {
       .summary = "Say whether 24 brackets are balanced; as many open as close either way",
       .vocabulary = Vocabulary({"no", "yes", "(", ")", "?"}),
       .instance = draw,
-      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
+      .recipe = {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),
                  .batch = 64,
                  .steps = 800,
                  .learning_rate = 3e-3}});

@@ -20,7 +20,7 @@ class Induction final : public Task {
   std::int64_t context() const override { return 2 * half - 1; }
 
   Recipe recipe() const override {
-    return {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
+    return {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),
             .batch = 32,
             .steps = 400,
             .learning_rate = 3e-3};

@@ -16,17 +16,17 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 // Power et al. 2022, "Grokking": what is seen is soon known by heart, and what is held out is right only once
 // weight decay has led to the rule.
 std::unique_ptr<Task> modular_addition() {
-  return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Say a + b mod 97, when half of all pairs (a, b) are held out",
-      .vocabulary = detail::number_words(p, {"+", "="}),
-      .instance = draw,
-      .held_out = 0.5,
-      .recipe = {.model = {.d_model = 128, .heads = 4, .layers = 1, .dropout = 0, .bias = false},
-                 .batch = 512,
-                 .steps = 800,
-                 .beta2 = 0.98,
-                 .weight_decay = 1,
-                 .learning_rate = 3e-3}});
+  return std::make_unique<AnswerTask>(
+      AnswerTask::Definition{.summary = "Say a + b mod 97, when half of all pairs (a, b) are held out",
+                             .vocabulary = detail::number_words(p, {"+", "="}),
+                             .instance = draw,
+                             .held_out = 0.5,
+                             .recipe = {.model = without_biases({.d_model = 128, .heads = 4, .layers = 1}),
+                                        .batch = 512,
+                                        .steps = 800,
+                                        .beta2 = 0.98,
+                                        .weight_decay = 1,
+                                        .learning_rate = 3e-3}});
 }
 
 }  // namespace fovea::tasks

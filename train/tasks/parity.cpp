@@ -19,19 +19,15 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 // From all bits at once to their parity there is no slope to descend: no part of the bits tells anything. So
 // the answer is worked out: the parity of the first bit, of the first two, and so on to that of all 16.
 std::unique_ptr<Task> parity() {
-  return std::make_unique<AnswerTask>(
-      AnswerTask::Definition{.summary = "Say the parity of the first bit, of the first two, ..., of all 16",
-                             .vocabulary = detail::number_words(2, {"="}),
-                             .instance = draw,
-                             .recipe = {.model = {.d_model = 64,
-                                                  .heads = 2,
-                                                  .layers = 2,
-                                                  .dropout = 0,
-                                                  .positions = Positions::rotary,
-                                                  .bias = false},
-                                        .batch = 64,
-                                        .steps = 500,
-                                        .learning_rate = 3e-3}});
+  return std::make_unique<AnswerTask>(AnswerTask::Definition{
+      .summary = "Say the parity of the first bit, of the first two, ..., of all 16",
+      .vocabulary = detail::number_words(2, {"="}),
+      .instance = draw,
+      .recipe = {
+          .model = without_biases({.d_model = 64, .heads = 2, .layers = 2, .positions = Positions::rotary}),
+          .batch = 64,
+          .steps = 500,
+          .learning_rate = 3e-3}});
 }
 
 }  // namespace fovea::tasks

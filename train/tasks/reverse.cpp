@@ -16,14 +16,14 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 }  // namespace
 
 std::unique_ptr<Task> reverse() {
-  return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Say 16 tokens of 32 kinds, the last one first",
-      .vocabulary = detail::number_words(kinds, {"="}),
-      .instance = draw,
-      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
-                 .batch = 32,
-                 .steps = 400,
-                 .learning_rate = 3e-3}});
+  return std::make_unique<AnswerTask>(
+      AnswerTask::Definition{.summary = "Say 16 tokens of 32 kinds, the last one first",
+                             .vocabulary = detail::number_words(kinds, {"="}),
+                             .instance = draw,
+                             .recipe = {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),
+                                        .batch = 32,
+                                        .steps = 400,
+                                        .learning_rate = 3e-3}});
 }
 
 }  // namespace fovea::tasks

@@ -19,14 +19,14 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 }  // namespace
 
 std::unique_ptr<Task> sorting() {
-  return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Put 16 tokens of 32 kinds in order",
-      .vocabulary = detail::number_words(kinds, {"="}),
-      .instance = draw,
-      .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},
-                 .batch = 32,
-                 .steps = 3500,
-                 .learning_rate = 3e-3}});
+  return std::make_unique<AnswerTask>(
+      AnswerTask::Definition{.summary = "Put 16 tokens of 32 kinds in order",
+                             .vocabulary = detail::number_words(kinds, {"="}),
+                             .instance = draw,
+                             .recipe = {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),
+                                        .batch = 32,
+                                        .steps = 3500,
+                                        .learning_rate = 3e-3}});
 }
 
 }  // namespace fovea::tasks

@@ -272,11 +272,19 @@ FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps =
 /// one need `convert_rotary_layout` for the other.
 enum class RotaryLayout { halves, adjacent };
 
+/// How a model is used on sequences that are `factor` times longer than those it was trained on: `linear`
+/// divides positions by the factor (position interpolation, Chen et al. 2023); `ntk` multiplies the base by
+/// factor^(R/(R-2)), which leaves the fastest pair as it is and slows the slowest by the factor (NTK-aware
+/// scaling, bloc97 2023).
+enum class RotaryScaling { none, linear, ntk };
+
 struct RotaryOptions {
   RotaryLayout pairing = RotaryLayout::halves;
   double base = 10000;
   std::int64_t offset = 0;  ///< the position of the first of the T: how many a cache holds already
   std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels turn; all by default
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1;  ///< of the scaling
 };
 /// Rotary position embedding (Su et al. 2021): at position t, pair i of the channels (a, b) is turned by the
 /// angle t base^(-2i/R):
@@ -285,7 +293,7 @@ struct RotaryOptions {
 /// Angles are computed in f64.
 ///
 /// Shapes: x (..., T, D) -> the same.
-/// Throws: ShapeError if R is odd or above D; ValueError if the base is not above 0.
+/// Throws: ShapeError if R is odd or above D; ValueError if the base or the factor is not above 0.
 FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
 
 /// Weights that make queries or keys, with the channels of every head reordered from one pairing to the

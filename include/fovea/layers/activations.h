@@ -7,7 +7,7 @@
 #include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
-/// The activations as layers without tensors, for `Sequential`; and by name, for a layer's options.
+/// Activations: as layers without parameters, for `Sequential`, and as an enum, for the options of a layer.
 /// Shapes: x (...) -> the same.
 namespace fovea {
 
@@ -32,6 +32,7 @@ struct FOVEA_API Relu {
 
 enum class Activation : std::uint8_t { gelu, gelu_tanh, silu, relu };
 
+/// Throws: ValueError for a value outside the enum.
 FOVEA_API Tensor activate(Activation activation, const Tensor& x);
 
 }  // namespace fovea

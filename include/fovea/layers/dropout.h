@@ -6,8 +6,9 @@
 
 namespace fovea {
 
-/// Dropout (Srivastava et al. 2014): in a `TrainMode` scope each element is 0 with probability p, and the
-/// others are scaled by 1/(1 - p); p = 1 gives zeros. Outside of one it is the identity. It has no tensors.
+/// Dropout (Srivastava et al. 2014): in a `TrainMode` scope each element is set to 0 with probability p, and
+/// the others are scaled by 1/(1 - p); p = 1 gives zeros. Outside such a scope the layer is the identity. It
+/// has no parameters.
 ///
 /// Shapes: x (...) -> the same. Throws: ValueError if p is outside [0, 1].
 struct FOVEA_API Dropout {

@@ -12,10 +12,10 @@
 
 namespace fovea {
 
-/// A learned vector for each id of a vocabulary. At first its elements are draws from N(0, 1).
+/// A learned vector for each id of a vocabulary. Initially its elements are draws from N(0, 1).
 ///
-/// With a padding id, that id gives zeros whatever stands in its row. The row starts as zeros, and its
-/// gradient is exactly 0, by way of `as_output` too, so optimizers leave it there.
+/// The padding id, if there is one, gives zeros whatever its row of the table holds. Its row is initially
+/// zero, and its gradient is exactly 0, through `as_output` as well, so an optimizer leaves it at zero.
 ///
 /// Shapes: ids (...) -> (..., C).
 /// Throws: ValueError if a size is below 1; IndexError naming the position and value of an id outside [0, V).
@@ -27,8 +27,8 @@ struct FOVEA_API Embedding {
 
   Tensor operator()(const Indices& ids) const;
 
-  /// The same table as an output layer, tied to the input (Press & Wolf 2017): logits = x table^T. The logit
-  /// of the padding id is 0. Shapes: x (..., C) -> (..., V).
+  /// Uses the same table as an output layer, tied to the input (Press & Wolf 2017): logits = x table^T. The
+  /// logit of the padding id is 0. Shapes: x (..., C) -> (..., V).
   Tensor as_output(const Tensor& x) const;
 
   static void visit(const Embedding& self, Visitor& v) { v("table", self.table); }

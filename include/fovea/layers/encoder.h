@@ -17,43 +17,42 @@
 
 namespace fovea {
 
-/// The sizes and choices of an Encoder. The default sizes are those of BERT's base model.
+/// The configuration of an Encoder. The default sizes are those of BERT's base model.
 struct EncoderConfig {
   std::int64_t vocabulary = 30522;  ///< V
-  std::int64_t context = 512;       ///< the longest sequence, if positions are learned
+  std::int64_t context = 512;       ///< the longest sequence for learned positions
   std::int64_t d_model = 768;       ///< C
   std::int64_t heads = 12;          ///< H
-  std::int64_t layers = 12;
-  double dropout = 0.1;  ///< of embeddings, of weights of attention, and of what is added, while training
+  std::int64_t layers = 12;         ///< the number of blocks
 
   Positions positions = Positions::learned;
-  NormKind norm = NormKind::layer;
-  NormPlace norm_place = NormPlace::pre;  ///< pre: one more norm at the end; post: as BERT
-  Activation activation = Activation::gelu;
-  bool bias = true;                             ///< of attention and feed-forward
-  std::optional<std::int64_t> d_hidden = {};    ///< F; by default 4 C, or 8/3 C with swiglu
-  bool swiglu = false;                          ///< instead of the activation
-  std::optional<std::int64_t> padding_id = {};  ///< this id's vector is 0, and stays so
+  std::optional<std::int64_t> padding_id = {};  ///< the vector of this id is 0, and is not trained
+
+  /// The options of every block. `block.dropout` also drops elements of the embeddings. BERT has
+  /// NormPlace::post.
+  TransformerBlockOptions block = {};
 };
 
-/// The encoder of a transformer (Vaswani et al. 2017; BERT, Devlin et al. 2019): blocks in which every
-/// position sees every other one.
-///   x = drop(words(ids) + positions),  x = block(x) for each block,  y = norm(x) if norms come before.
+/// The encoder of a transformer (Vaswani et al. 2017; BERT, Devlin et al. 2019): every position sees every
+/// other one.
+///   x = drop(token_embedding(ids) + positions),  x = block(x) for each block,
+///   y = norm(x) with NormPlace::pre, and x with NormPlace::post.
 ///
-/// Padding is hidden by a mask, `encoder(ids, Mask::lengths(lengths))`: no word is influenced by it. What
-/// stands in y at padding is finite, and means nothing.
+/// Padding is hidden by a mask, `encoder(ids, Mask::lengths(lengths))`, and does not influence other
+/// positions. The outputs at padding itself are finite and carry no meaning.
 ///
-/// First weights are as Gpt's. Shapes: ids (B, T) -> (B, T, C).
+/// The initial weights are drawn as those of Gpt.
+/// Shapes: ids (B, T) -> (B, T, C).
 /// Throws: ShapeError if ids have other axes, or are longer than learned positions; IndexError for an id
 /// outside [0, V).
-/// Taps: those of "blocks.0" ... and, in them, of "attention" and "mlp".
+/// Taps: those of "blocks.0", "blocks.1", ... and of their "attention" and "mlp".
 struct FOVEA_API Encoder {
   EncoderConfig config;
-  Embedding words;
-  AddedPositions positions;
+  Embedding token_embedding;
+  PositionEmbedding position_embedding;
   Dropout drop;
   std::vector<TransformerBlock> blocks;
-  std::optional<Norm> norm;  ///< none if norms come after
+  std::optional<Norm> norm;  ///< empty with NormPlace::post
 
   /// Throws: ValueError if a size is below 1 or the options do not fit together.
   explicit Encoder(const EncoderConfig& config, Rng& rng);
@@ -61,8 +60,8 @@ struct FOVEA_API Encoder {
   Tensor operator()(const Indices& ids, const Mask& mask = {}) const;
 
   static void visit(const Encoder& self, Visitor& v) {
-    v("words", self.words);
-    v("positions", self.positions);
+    v("token_embedding", self.token_embedding);
+    v("position_embedding", self.position_embedding);
     v("blocks", self.blocks);
     v("norm", self.norm);
   }

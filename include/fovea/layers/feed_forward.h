@@ -20,7 +20,7 @@ struct FeedForwardOptions {
 ///   y = activation(x W_up + b_up) W_down + b_down.
 ///
 /// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
-/// Taps: "hidden" (..., F), what W_down multiplies.
+/// Taps: "hidden" (..., F), which W_down multiplies.
 struct FOVEA_API FeedForward {
   Linear up;    ///< C to F
   Linear down;  ///< F to C
@@ -36,22 +36,28 @@ struct FOVEA_API FeedForward {
   }
 };
 
-/// The gated feed-forward network of Shazeer 2020, named as Llama names it:
-///   y = (silu(x W1) * (x W3)) W2.
-///
-/// With F = 8/3 C it has as many parameters as a FeedForward with F = 4 C. At first each weight is uniform in
-/// +-1/sqrt(its number of rows).
-/// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
-/// Taps: "hidden" (..., F), what W2 multiplies.
-struct FOVEA_API SwiGlu {
-  Tensor W1, W3;  ///< (C, F): gate and value
-  Tensor W2;      ///< (F, C)
+struct GatedFeedForwardOptions {
+  Activation activation = Activation::silu;  ///< silu gives SwiGLU, gelu gives GEGLU
+};
 
-  SwiGlu(std::int64_t d_model, std::int64_t d_hidden, Rng& rng);
+/// The gated feed-forward network of Shazeer 2020, with the names that Llama gives its weights:
+///   y = (activation(x W1) * (x W3)) W2.
+///
+/// With F = 8/3 C it has as many parameters as a FeedForward with F = 4 C. The initial weights are uniform in
+/// +-1/sqrt(number of rows).
+/// Shapes: x (..., C) -> the same, by way of (..., F). Throws: ValueError if a size is below 1.
+/// Taps: "hidden" (..., F), which W2 multiplies.
+struct FOVEA_API GatedFeedForward {
+  Tensor W1, W3;  ///< (C, F): of the gate and of the values
+  Tensor W2;      ///< (F, C)
+  Activation activation;
+
+  GatedFeedForward(std::int64_t d_model, std::int64_t d_hidden, Rng& rng,
+                   const GatedFeedForwardOptions& options = {});
 
   Tensor operator()(const Tensor& x) const;
 
-  static void visit(const SwiGlu& self, Visitor& v) {
+  static void visit(const GatedFeedForward& self, Visitor& v) {
     v("W1", self.W1);
     v("W2", self.W2);
     v("W3", self.W3);

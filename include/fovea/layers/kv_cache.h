@@ -7,14 +7,14 @@
 
 namespace fovea {
 
-/// The keys and values of the positions that one attention layer has seen, kept while generating, so that the
-/// next position costs one row of attention instead of all of them.
+/// The keys and values that one attention layer has computed so far. While generating, the next position then
+/// costs one row of attention instead of all of them.
 ///
-/// No gradient flows through a cache. Ownership: a copy has arrays of its own, to go on from one prompt in
-/// several ways.
+/// No gradient flows through a cache. Ownership: a copy has arrays of its own, so that several continuations
+/// of one prompt can be generated.
 class FOVEA_API KvCache {
  public:
-  /// Room for a number of positions. Throws: ValueError for a negative size.
+  /// Makes an empty cache with room for `capacity` positions. Throws: ValueError for a negative size.
   KvCache(std::int64_t batch, std::int64_t heads, std::int64_t capacity, std::int64_t head_size,
           Dtype dtype = f32);
   KvCache(const KvCache& other);
@@ -26,16 +26,16 @@ class FOVEA_API KvCache {
   std::int64_t length() const { return length_; }
   std::int64_t capacity() const { return keys_.size(2); }
 
-  /// Forgets all positions from `length` on. Throws: ValueError if there are not as many.
+  /// Forgets all positions from `length` on. Throws: ValueError if there are fewer.
   void truncate(std::int64_t length);
 
   struct Kept {
     Tensor keys, values;  ///< (B, Hk, length, D), views of the cache
   };
-  /// Keeps further positions, and returns all.
+  /// Appends T positions, and returns all that the cache holds now.
   ///
   /// Shapes: keys and values (B, Hk, T, D). Throws: ShapeError; DtypeError; ValueError if there is no room
-  /// for T more; GraphError if they require a gradient: generate under NoGrad. Nothing has changed then.
+  /// for T more; GraphError if they require a gradient: generate under NoGrad. The cache is unchanged then.
   Kept append(const Tensor& keys, const Tensor& values);
 
  private:

@@ -11,7 +11,7 @@ namespace fovea {
 /// Layer normalisation of the last axis (Ba et al. 2016):
 ///   y = (x - mean) / sqrt(variance + eps) * gain + bias, with the biased variance.
 ///
-/// At first gain is 1 and bias 0.
+/// Initially gain is 1 and bias 0.
 /// Shapes: x (..., C) -> the same. Throws: ValueError if the size is below 1 or eps below 0.
 struct FOVEA_API LayerNorm {
   Tensor gain;  ///< (C,)

@@ -15,11 +15,11 @@ struct LinearOptions {
 
 /// An affine map of the last axis: y = x W + b.
 ///
-/// At first W is uniform in +-1/sqrt(I), as PyTorch's nn.Linear has it, and b is 0.
+/// Initially W is uniform in +-1/sqrt(I), as in PyTorch's nn.Linear, and b is 0.
 /// Shapes: x (..., I) -> (..., O). Throws: ValueError if a size is below 1.
 struct FOVEA_API Linear {
   Tensor W;  ///< (I, O)
-  Tensor b;  ///< (O,), or without a value
+  Tensor b;  ///< (O,), or undefined if there is no bias
 
   Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearOptions& options = {});
 

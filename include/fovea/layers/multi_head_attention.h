@@ -18,38 +18,39 @@
 namespace fovea {
 
 struct MultiHeadAttentionOptions {
-  std::optional<std::int64_t> key_value_heads = {};   ///< Hk, which divides H; by default H
-  std::optional<std::int64_t> head_size = {};         ///< D; by default C / H
-  bool bias = true;                                   ///< of all four projections
-  std::optional<RotaryOptions> rotary = {};           ///< positions by turning queries and keys
+  std::optional<std::int64_t> key_value_heads = {};   ///< Hk, which divides H; H by default
+  std::optional<std::int64_t> head_size = {};         ///< D; C / H by default
+  bool bias = true;                                   ///< biases in all four projections
+  std::optional<RotaryOptions> rotary = {};           ///< positions by rotation of queries and keys
   bool alibi = false;                                 ///< positions as a fixed bias of the scores
   std::optional<RelativeBuckets> relative_bias = {};  ///< positions as a learned bias of the scores
-  std::optional<std::int64_t> window = {};            ///< as Mask::window, besides the mask of the call
-  bool qk_norm = false;  ///< RmsNorm of queries and keys, head by head (Dehghani et al. 2023)
-  double softcap = 0;    ///< as in AttentionOptions
-  bool sinks = false;    ///< one learned logit per head that takes weight and gives nothing
-  double dropout = 0;    ///< of the weights, in a `TrainMode` scope
+  std::optional<std::int64_t> window = {};            ///< hides distant keys, as Mask::window does
+  bool qk_norm = false;  ///< RmsNorm of each head's queries and keys (Dehghani et al. 2023)
+  double softcap = 0;    ///< if positive, limits the scores: see AttentionOptions
+  bool sinks = false;    ///< one learned logit per head that takes weight and has no value
+  double dropout = 0;    ///< of the attention weights, in a `TrainMode` scope
 };
 
 /// Attention with several heads (Vaswani et al. 2017, section 3.2.2):
 ///   head_h = attention(x Wq_h, z Wk_h, z Wv_h),  y = concat(head_1, ..., head_H) Wo,
-/// where z is x, or a context of which x asks. Wq_h are columns h D ... (h + 1) D of Wq.
+/// where z is x (self-attention) or a context (cross-attention), and Wq_h are columns h D ... (h + 1) D of
+/// Wq. H query heads share Hk heads of keys and values, as in `attention`.
 ///
-/// Heads are concatenated before Wo. Equally: y is the sum over heads of head_h times rows h D ... (h + 1) D
-/// of Wo, each head adding to what the others say. (Concatenating what heads give after a Wo of their own
-/// would give H C channels instead of C.) Query heads share Hk heads of keys and values, as in `attention`.
+/// Heads are concatenated before they are multiplied by Wo. Equally, y is the sum over heads of head_h times
+/// rows h D ... (h + 1) D of Wo. (Outputs of heads that each had a (D, C) matrix of their own can't be
+/// concatenated: that would give H C channels instead of C.)
 ///
-/// Queries and keys are normalised, then turned, then compared. Positions count from the end, as Mask::causal
-/// does: the last query is where the last key is.
+/// Queries and keys are normalized first, then rotated, then compared. Positions are aligned at the end, as
+/// in Mask::causal: the last query has the position of the last key.
 ///
-/// At first each weight is uniform in +-1/sqrt(its number of rows); biases and sinks are 0.
+/// The initial weights are uniform in +-1/sqrt(number of rows); biases and sinks are 0.
 /// Shapes: x (B, T, C) -> the same. Throws: ShapeError if x does not fit.
 /// Taps: "scores" and "weights" (B, H, Tq, Tk), the latter before dropout; "heads" (B, H, Tq, D), before Wo.
 struct FOVEA_API MultiHeadAttention {
   Tensor Wq, Wk, Wv;      ///< (C, H D), (C, Hk D), (C, Hk D)
   Tensor Wo;              ///< (H D, C)
-  Tensor bq, bk, bv, bo;  ///< (H D,), (Hk D,), (Hk D,), (C,), or without a value
-  Tensor sinks;           ///< (H,), or without a value
+  Tensor bq, bk, bv, bo;  ///< (H D,), (Hk D,), (Hk D,), (C,), or undefined without biases
+  Tensor sinks;           ///< (H,), or undefined without sinks
   std::optional<RmsNorm> q_norm, k_norm;
   std::optional<Rotary> rotary;
   std::optional<Alibi> alibi;
@@ -58,23 +59,24 @@ struct FOVEA_API MultiHeadAttention {
   std::int64_t heads, key_value_heads, head_size;
   double softcap, dropout;
 
-  /// Throws: ValueError if a size is below 1, Hk does not divide H, H does not divide C where no head size is
-  /// given, both ALiBi and relative biases are asked for, or an option has no meaning.
+  /// Throws: ValueError if a size is below 1, Hk does not divide H, H does not divide C and no head size is
+  /// given, both ALiBi and relative biases are on, or an option is out of its range.
   MultiHeadAttention(std::int64_t d_model, std::int64_t heads, Rng& rng,
                      const MultiHeadAttentionOptions& options = {});
 
   /// Self-attention.
   Tensor operator()(const Tensor& x, const Mask& mask = Mask::causal()) const;
 
-  /// Cross-attention: queries of x, keys and values of the context.
+  /// Cross-attention: queries from x, keys and values from the context.
   /// Shapes: x (B, Tq, C), context (B, Tk, C) -> (B, Tq, C).
   Tensor operator()(const Tensor& x, const Tensor& context, const Mask& mask = {}) const;
 
-  /// Self-attention of the next positions, one or several, to themselves and those in the cache: what the
-  /// whole sequence would give there. Throws: also as KvCache::append. The cache is as it was then.
+  /// Self-attention of the next positions of a sequence whose earlier keys and values the cache holds. The
+  /// output equals that of the whole sequence at these positions.
+  /// Throws: also as KvCache::append; the cache is unchanged then.
   Tensor operator()(const Tensor& x, KvCache& cache, const Mask& mask = Mask::causal()) const;
 
-  /// An empty cache that fits.
+  /// An empty cache of the right shape for this layer.
   KvCache cache(std::int64_t batch, std::int64_t capacity) const;
 
   static void visit(const MultiHeadAttention& self, Visitor& v) {
@@ -96,7 +98,7 @@ struct FOVEA_API MultiHeadAttention {
   Tensor queries(const Tensor& x, std::int64_t position) const;
   Tensor keys(const Tensor& x, std::int64_t position) const;
   Tensor values(const Tensor& x) const;
-  Tensor joined(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const;
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) const;
 };
 
 }  // namespace fovea

@@ -6,7 +6,8 @@
 
 namespace fovea {
 
-/// Whether a name fits a pattern, in which '*' stands for any characters, dots too, and '?' for one.
+/// Whether a name matches a pattern: '*' matches any number of characters, dots included, and '?' exactly
+/// one.
 FOVEA_API bool name_matches(std::string_view pattern, std::string_view name);
 
 }  // namespace fovea

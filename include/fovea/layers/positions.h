@@ -18,7 +18,7 @@ namespace fovea {
 FOVEA_API Tensor sine_cosine_positions(std::int64_t length, std::int64_t d_model, Dtype dtype = f32,
                                        std::int64_t offset = 0);
 
-/// Adds sine-cosine positions to a sequence of any length. It has no tensors.
+/// Adds sine-cosine positions to a sequence of any length. It has no parameters.
 ///
 /// Shapes: x (..., T, C) -> the same. Throws: ShapeError if x has another C, or less than two axes.
 struct FOVEA_API SineCosinePositions {
@@ -27,13 +27,13 @@ struct FOVEA_API SineCosinePositions {
   /// Throws: ValueError if d_model is below 1.
   explicit SineCosinePositions(std::int64_t d_model);
 
-  /// The first of the T has position `offset`: pass how many a cache holds already.
+  /// `offset` is the position of the first row of x: while generating, the number of positions in the cache.
   Tensor operator()(const Tensor& x, std::int64_t offset = 0) const;
 
   static void visit(const SineCosinePositions&, Visitor&) {}
 };
 
-/// Adds a learned vector for each position. At first its elements are draws from N(0, 1).
+/// Adds a learned vector for each position. Initially its elements are draws from N(0, 1).
 ///
 /// Shapes: x (..., T, C) -> the same. Throws: ShapeError if a position is beyond the table, x has another C,
 /// or less than two axes.
@@ -43,32 +43,34 @@ struct FOVEA_API LearnedPositions {
   /// Throws: ValueError if a size is below 1.
   LearnedPositions(std::int64_t max_length, std::int64_t d_model, Rng& rng);
 
-  /// The first of the T has position `offset`: pass how many a cache holds already.
+  /// `offset` is the position of the first row of x: while generating, the number of positions in the cache.
   Tensor operator()(const Tensor& x, std::int64_t offset = 0) const;
 
   static void visit(const LearnedPositions& self, Visitor& v) { v("table", self.table); }
 };
 
-/// Where a model's order of words comes from: added to them (learned, sine-cosine), or brought by attention
-/// (rotary, ALiBi, relative). Without, a causal model can still tell by how much each position sees
-/// (Kazemnejad et al. 2023).
+/// How a model knows the order of its tokens. Learned and sine-cosine positions are added to the token
+/// embeddings; rotary, ALiBi and relative positions act inside attention. With `none`, a causal model can
+/// still tell positions apart by how many tokens each one sees (Kazemnejad et al. 2023).
 enum class Positions : std::uint8_t { none, learned, sine_cosine, rotary, alibi, relative };
 
-/// What a model adds to its words: a learned vector for each position; sine-cosine positions, to words times
-/// sqrt(C) (Vaswani et al. 2017, section 3.4); or nothing, where attention brings the positions.
+/// The positions that a model adds to its token embeddings x:
+///   learned:      x + table[t],
+///   sine-cosine:  sqrt(C) x + P(t), as in Vaswani et al. 2017, section 3.4,
+///   all others:   x, because positions act inside attention, if at all.
 ///
 /// Shapes: x (..., T, C) -> the same. Throws: as LearnedPositions and SineCosinePositions.
-struct FOVEA_API AddedPositions {
+struct FOVEA_API PositionEmbedding {
   std::optional<LearnedPositions> learned;
   std::optional<SineCosinePositions> sine_cosine;
 
   /// Throws: ValueError if a size is below 1.
-  AddedPositions(Positions positions, std::int64_t max_length, std::int64_t d_model, Rng& rng);
+  PositionEmbedding(Positions positions, std::int64_t max_length, std::int64_t d_model, Rng& rng);
 
   Tensor operator()(const Tensor& x, std::int64_t offset = 0) const;
 
-  /// "table" if they are learned, and nothing otherwise.
-  static void visit(const AddedPositions& self, Visitor& v) {
+  /// Only learned positions have a tensor, "table".
+  static void visit(const PositionEmbedding& self, Visitor& v) {
     if (self.learned) LearnedPositions::visit(*self.learned, v);
   }
 };

@@ -11,7 +11,7 @@ namespace fovea {
 /// Root-mean-square normalisation of the last axis (Zhang & Sennrich 2019), without centering or bias:
 ///   y = x / sqrt(mean(x^2) + eps) * gain.
 ///
-/// At first gain is 1.
+/// Initially gain is 1.
 /// Shapes: x (..., C) -> the same. Throws: ValueError if the size is below 1 or eps below 0.
 struct FOVEA_API RmsNorm {
   Tensor gain;  ///< (C,)

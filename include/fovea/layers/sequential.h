@@ -10,12 +10,14 @@
 
 namespace fovea {
 
-/// Layers one after another, each given what the one before returned:
+/// Layers applied one after another, each to the output of the one before:
 ///   Sequential mlp(Linear(5, 7, rng), Gelu{}, Linear(7, 3, rng));
 ///
-/// The names of its members are their places: "0.W", "0.b", "2.W", "2.b". The first may take ids.
+/// Its parameters are named by the layers' indices: "0.W", "0.b", "2.W", "2.b". The first layer may take ids.
 template <Layer... Layers>
-requires(sizeof...(Layers) > 0) struct Sequential {
+struct Sequential {
+  static_assert(sizeof...(Layers) > 0, "a Sequential needs at least one layer");
+
   std::tuple<Layers...> layers;
 
   explicit Sequential(Layers... in_order) : layers(std::move(in_order)...) {}
@@ -26,17 +28,17 @@ requires(sizeof...(Layers) > 0) struct Sequential {
   }
 
   static void visit(const Sequential& self, Visitor& v) {
-    std::int64_t place = 0;
-    std::apply([&](const auto&... layer) { (v(std::to_string(place++), layer), ...); }, self.layers);
+    std::int64_t index = 0;
+    std::apply([&](const auto&... layer) { (v(std::to_string(index++), layer), ...); }, self.layers);
   }
 
  private:
-  template <std::size_t place, class Input>
+  template <std::size_t index, class Input>
   Tensor run(const Input& x) const {
-    if constexpr (place + 1 == sizeof...(Layers)) {
-      return std::get<place>(layers)(x);
+    if constexpr (index + 1 == sizeof...(Layers)) {
+      return std::get<index>(layers)(x);
     } else {
-      return run<place + 1>(std::get<place>(layers)(x));
+      return run<index + 1>(std::get<index>(layers)(x));
     }
   }
 };

@@ -10,38 +10,38 @@
 
 namespace fovea {
 
-/// A second name of a saved tensor.
+/// A second name of a tensor in a state.
 struct Alias {
   std::string name;
   std::string original;
 };
 
-/// The tensors of a layer by name, parameters, frozen ones and buffers, outside any graph. A tied tensor is
-/// there once, with its other names as aliases.
+/// All tensors of a layer by name: parameters, frozen tensors and buffers, outside any graph. A tied tensor
+/// is listed once, and its other names are aliases.
 struct State {
   std::vector<NamedTensor> tensors;
   std::vector<Alias> aliases;
 };
 
-/// What `load` did, or would have done, with each name.
+/// What `load` did with each name, or found wrong with it.
 struct LoadReport {
   struct Misshaped {
     std::string name;
     Shape expected;  ///< the layer's
     Shape found;     ///< the state's
   };
-  std::vector<std::string> loaded;      ///< the layer's tensors that got their values from the state
-  std::vector<std::string> missing;     ///< in the layer and not in the state
-  std::vector<std::string> unexpected;  ///< in the state and not in the layer
-  std::vector<Misshaped> misshaped;     ///< in both, in different shapes
+  std::vector<std::string> loaded;      ///< tensors of the layer whose values were taken from the state
+  std::vector<std::string> missing;     ///< tensors of the layer that are not in the state
+  std::vector<std::string> unexpected;  ///< tensors of the state that are not in the layer
+  std::vector<Misshaped> misshaped;     ///< tensors whose shapes differ
 
   bool complete() const { return missing.empty() && unexpected.empty() && misshaped.empty(); }
 };
 
-/// One line per name that did not fit.
+/// A text with one line per name that did not fit.
 FOVEA_API std::string to_string(const LoadReport& report);
 
-/// A state does not fit a layer. Nothing has been loaded.
+/// Thrown when a state does not fit a layer. Nothing has been loaded then.
 class FOVEA_API LoadError : public Error {
  public:
   explicit LoadError(LoadReport found);
@@ -49,7 +49,7 @@ class FOVEA_API LoadError : public Error {
 };
 
 struct LoadOptions {
-  bool partial = false;  ///< load what fits and leave the rest of the layer as it is, instead of an error
+  bool partial = false;  ///< load the tensors that fit and keep all others, instead of throwing LoadError
 };
 
 namespace detail {
@@ -57,18 +57,19 @@ FOVEA_API State state(const std::vector<Member>& members);
 FOVEA_API LoadReport load(const std::vector<Member>& members, const State& state, const LoadOptions& options);
 }  // namespace detail
 
-/// A copy of a layer's tensors as they are now. Throws: as `members`.
+/// Copies a layer's tensors. Throws: as `members`.
 template <class L>
 State state(const L& layer) {
   return detail::state(members(layer));
 }
 
-/// Writes a state's values into a layer's own tensors, so that optimizers and other handles see them; values
-/// of another dtype are converted. What is tied in the layer stays so: it is loaded by any one of its names.
+/// Writes the values of a state into a layer's own tensors, so optimizers and other handles see them. Values
+/// of another dtype are converted. A tensor that is tied in the layer stays tied, and is loaded from any of
+/// its names.
 ///
-/// Throws: LoadError, with the report, if the layer is not filled completely and exactly, unless `partial` is
-/// set; ValueError if the state has a name twice, or an alias of nothing, or different values for one tied
-/// tensor. Nothing has been written then.
+/// Throws: LoadError, with the report, if names or shapes do not match exactly and `partial` is not set;
+/// ValueError if the state has a name twice, an alias of a name that it does not have, or different values
+/// for a tied tensor. Nothing has been written then.
 template <class L>
 LoadReport load(L& layer, const State& state, const LoadOptions& options = {}) {
   return detail::load(members(layer), state, options);

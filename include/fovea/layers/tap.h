@@ -12,100 +12,105 @@
 #include "fovea/autograd/tensor/tensor.h"
 #include "fovea/layers/visit.h"
 
-/// A window on what layers compute. A layer marks a value in its forward pass,
+/// Reading and replacing what layers compute. A layer marks a value in its forward pass,
 ///
 ///   const Tensor hidden = tap(this, "hidden", activate(activation, up(x)));
 ///
-/// and a `Hooks` on a model reads or replaces it by the layer's name in the model: "blocks.0.mlp.hidden".
+/// and `Hooks` on a model read or replace it by its path in the model: "blocks.0.mlp.hidden".
 namespace fovea {
 
 namespace detail {
-// What the taps of a thread report to.
-class FOVEA_API Watcher {
+// What the taps of a thread report to: a Hooks, or a part of recomputation that forwards to one.
+class FOVEA_API ActiveHooks {
  public:
+  // Whether any hook is on this value of this layer.
   virtual bool wants(const Site& layer, std::string_view name) = 0;
-  // The value that the layer goes on with.
+  // Runs the hooks on a value, and returns the value with which the layer continues.
   virtual Tensor tap(const Site& layer, std::string_view name, const Tensor& value) = 0;
 
  protected:
-  ~Watcher() = default;
+  ~ActiveHooks() = default;
 };
-FOVEA_API extern constinit thread_local Watcher* watcher;
+// The innermost of this thread, or null.
+FOVEA_API extern constinit thread_local ActiveHooks* active_hooks;
 }  // namespace detail
 
-/// Reports a value of this layer and returns what to go on with: the value, or what a Hooks on this thread
-/// puts in its place. Without a Hooks it costs one branch.
+/// Reports a value of this layer to the hooks of this thread, and returns the value with which the layer
+/// continues: the same, or its replacement. Where there are no hooks this costs one branch.
 template <class L>
 Tensor tap(const L* layer, std::string_view name, Tensor value) {
-  if (!detail::watcher) [[likely]]
+  if (!detail::active_hooks) [[likely]]
     return value;
-  return detail::watcher->tap(site_of(layer), name, value);
+  return detail::active_hooks->tap(site_of(layer), name, value);
 }
 
-/// Whether a Hooks on this thread asks for this value of this layer: for a layer that has it only on a path
-/// it would otherwise not take.
+/// Whether a hook of this thread reads or replaces this value of this layer. A layer asks where its fastest
+/// path does not compute the value.
 template <class L>
-bool watched(const L* layer, std::string_view name) {
-  if (!detail::watcher) [[likely]]
+bool hooked(const L* layer, std::string_view name) {
+  if (!detail::active_hooks) [[likely]]
     return false;
-  return detail::watcher->wants(site_of(layer), name);
+  return detail::active_hooks->wants(site_of(layer), name);
 }
 
 /// One value that a layer reported.
 struct Tapped {
-  std::string layer;      ///< its name in the model: "blocks.0.attention", or "" for the model itself
-  std::string name;       ///< the value's: "weights"
-  std::int64_t call = 0;  ///< how often this layer had reported this name to the same Hooks before
-  Tensor value;           ///< in its graph, if there is one, so that gradients reach it by `grad`
+  std::string layer;      ///< the layer's name in the model: "blocks.0.attention", or "" for the model itself
+  std::string name;       ///< the name of the value: "weights"
+  std::int64_t call = 0;  ///< how often the same Hooks had seen this value of this layer before
+  Tensor value;           ///< part of the graph, if there is one: `grad` gives its gradient
 
   /// "blocks.0.attention.weights"
   FOVEA_API std::string path() const;
 };
 
-/// While one of these lives, values that the layers of a model report on this thread are recorded or
-/// replaced:
+/// Records or replaces values that the layers of a model compute on this thread, from its construction to its
+/// destruction:
 ///
-///   Hooks watch(model);
-///   watch.record("*.attention.weights")
+///   Hooks hooks(model);
+///   hooks.record("*.attention.weights")
 ///       .replace("blocks.1.attention.heads", [](const Tapped& t) { return t.value * keep_heads; });
 ///   model.logits(ids);
-///   const Tensor map = watch["blocks.0.attention.weights"];
+///   const Tensor map = hooks["blocks.0.attention.weights"];
 ///
-/// Values are asked for by path, in which * stands for any characters. What is asked for applies in the order
-/// it was asked, and Watches within one another in the order they were opened: so `record` after `replace`
-/// sees what was put in place. Layers that are not in the model, copies of it included, are not seen.
+/// A path may be a pattern, in which * matches any characters. Hooks run in the order they were added, and
+/// those of an outer Hooks before those of an inner one: `record` after `replace` sees the replacement.
+/// Layers outside the model, copies of it included, are ignored.
 ///
-/// Reading or replacing the scores or weights of attention makes it take the path that has them, made of
-/// ops, with memory quadratic in T.
+/// Hooks on the scores or weights of attention make it run as separate ops instead of the fused kernel, with
+/// memory quadratic in T.
 ///
-/// In a `checkpoint` values are reported once, by the forward pass, outside any graph; what is computed again
-/// in backward takes the same path and reports nothing. To replace a value there is an error, since the
-/// second pass would not: leave out the checkpoint, or open a NoGrad scope.
+/// A layer inside `checkpoint` reports its values in the forward pass only, outside any graph; when backward
+/// computes it again, it takes the same path and reports nothing. Replacing a value there is an error,
+/// because the second pass would not repeat it: don't checkpoint the layer, or open a NoGrad scope.
 ///
-/// Ownership: refers to the model, which must stay where it is and keep its layers.
-/// Threads: a Hooks belongs to the thread that opened it.
-class FOVEA_API Hooks final : private detail::Watcher {
+/// Ownership: refers to the model, which must outlive it, stay in place and keep its layers.
+/// Threads: belongs to the thread that constructed it.
+class FOVEA_API Hooks final : private detail::ActiveHooks {
  public:
   using Replacement = std::function<Tensor(const Tapped&)>;
 
   template <Layer L>
   explicit Hooks(const L& model) : Hooks(nested_layers(model)) {}
   template <Layer L>
-  explicit Hooks(const L&& model) = delete;  // it would be gone before it is run
+  explicit Hooks(const L&& model) = delete;  // a temporary is destroyed before it can run
   ~Hooks();
   Hooks(const Hooks&) = delete;
   Hooks& operator=(const Hooks&) = delete;
 
-  /// Keeps handles of these values, in the order they are reported.
+  /// Keeps the values of this path, in the order they are reported.
   Hooks& record(std::string_view path);
-  /// The layer goes on with what `replacement` returns, of the same shape and dtype: ShapeError or DtypeError
-  /// from the layer's call otherwise. Nothing is reported while it runs. Throws: ValueError if it is empty.
+  /// Makes the layer continue with the Tensor that `replacement` returns. Layers that `replacement` calls
+  /// report nothing.
+  /// Throws: ValueError if `replacement` is empty. The layer's call throws ShapeError or DtypeError if the
+  /// new value has another shape or dtype.
   Hooks& replace(std::string_view path, Replacement replacement);
 
   const std::vector<Tapped>& records() const { return records_; }
-  /// The value recorded last under that path. Throws: ValueError, saying what there is.
+  /// The last value recorded under this path. Throws: ValueError that lists the recorded paths if there is
+  /// none.
   const Tensor& operator[](std::string_view path) const;
-  /// Forgets what was recorded; calls count on.
+  /// Forgets the recorded values. `Tapped::call` continues to count.
   void clear() { records_.clear(); }
 
  private:
@@ -114,15 +119,15 @@ class FOVEA_API Hooks final : private detail::Watcher {
   Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override;
   const std::string* name_of(const Site& layer) const;
 
-  struct Request {
+  struct Hook {
     std::string path;
-    Replacement replacement;  // empty: record
+    Replacement replacement;  // empty for `record`
   };
   std::vector<NestedLayer> layers_;
-  std::vector<Request> requests_;
+  std::vector<Hook> hooks_;
   std::vector<Tapped> records_;
   std::map<std::string, std::int64_t> calls_;  // by path
-  detail::Watcher* before_;
+  detail::ActiveHooks* outer_;
 };
 
 }  // namespace fovea

@@ -33,24 +33,23 @@
 ///     }
 ///   };
 ///
-/// Everything below follows from that. Names join with dots: "mlp.0.W".
+/// All functions below work on any such struct. The names of nested members are joined with dots: "mlp.0.W".
 ///
 /// Copying a layer shares its tensors, as copying a Tensor does; `clone` gives the copy tensors of its own.
-/// So `std::vector<Block>(n, block)` would tie n blocks: two members that share an array without a declared
-/// tie are an error in every function below.
+/// So `std::vector<Block>(n, block)` would silently tie n blocks. Therefore two members that share an array
+/// without a declared tie are an error in every function below.
 namespace fovea {
 
 class Visitor;
 
-/// A type with `static void visit(const L& self, Visitor& v)`, which may also be a template of either
-/// argument.
+/// A type with `static void visit(const L& self, Visitor& v)`. The function may be a template.
 template <class L>
 concept Layer = requires(const L& layer, Visitor& v) {
   L::visit(layer, v);
 };
 
-/// What training does with a tensor of a layer: a parameter is learned, a frozen one is a weight that is not,
-/// a buffer is not a weight. All are saved.
+/// How training treats a tensor of a layer: a parameter is learned; a frozen tensor is a weight that stays as
+/// it is; a buffer is not a weight. All three are saved.
 enum class Role : std::uint8_t { parameter, frozen, buffer };
 
 /// One tensor of a layer.
@@ -58,11 +57,11 @@ struct Member {
   std::string name;
   const Tensor* tensor = nullptr;
   Role role = Role::parameter;
-  std::optional<std::size_t> tied_to = {};  ///< the place in the list of the member whose tensor it shares
+  std::optional<std::size_t> tied_to = {};  ///< the index in the list of the member whose tensor it shares
 };
 
-/// A layer's place in memory. The first member of a struct has the address of the struct: its type tells the
-/// two apart.
+/// Identifies a layer by address and type. The type is needed because a struct and its first member have the
+/// same address.
 struct Site {
   const void* address = nullptr;
   std::type_index type = typeid(void);
@@ -73,21 +72,21 @@ Site site_of(const L* layer) {
   return {layer, typeid(L)};
 }
 
-/// A layer within a layer, or the outermost itself, whose name is empty.
+/// A layer within another one, by name. The outermost layer is listed too, with an empty name.
 struct NestedLayer {
   std::string name;
   Site site;
 };
 
-/// What a layer's `visit` tells about its members. It reads them only.
+/// Collects the members that a layer's `visit` names. It does not change them.
 class FOVEA_API Visitor {
  public:
-  /// A parameter, a layer, or a vector, array, optional or variant of those. A Tensor without a value (no
-  /// bias) is left out.
+  /// Names a parameter, a layer, or a vector, array, optional or variant of those. An undefined Tensor (the
+  /// bias of a layer without one) is left out.
   template <class T>
   void operator()(std::string_view name, const T& member);
 
-  /// The same for members whose tensors are frozen, or buffers.
+  /// Names a member whose tensors are frozen, or buffers.
   template <class T>
   void frozen(std::string_view name, const T& member) {
     in_role(Role::frozen, name, member);
@@ -97,7 +96,7 @@ class FOVEA_API Visitor {
     in_role(Role::buffer, name, member);
   }
 
-  // A temporary is no member: it would be gone before its address is used.
+  // A temporary is not a member, and is destroyed before its address is used.
   template <class T>
   void operator()(std::string_view name, const T&& member) = delete;
   template <class T>
@@ -105,18 +104,17 @@ class FOVEA_API Visitor {
   template <class T>
   void buffer(std::string_view name, const T&& member) = delete;
 
-  /// Declares that two members, named as seen from this layer, are one and the same Tensor:
-  /// `v.tie("head.W", "body.W")` after `head.W = body.W` in the constructor. It is counted and saved as
-  /// `original`.
+  /// Declares that two members of this layer hold the same Tensor: `v.tie("head.W", "body.W")` after
+  /// `head.W = body.W` in the constructor. The tensor is counted and saved once, as `original`.
   void tie(std::string_view name, std::string_view original);
 
-  /// All tensors in the order of their visit.
-  /// Throws: ValueError for two members of one name, an array shared without a declared tie, or a declared
-  /// tie that is none; GraphError for a tensor that an op computed, or a frozen one or buffer with a
-  /// gradient.
+  /// All tensors in the order in which they were named.
+  /// Throws: ValueError for two members of the same name, an array shared without a declared tie, or a
+  /// declared tie of different tensors; GraphError for a tensor that was computed by an op, and for a frozen
+  /// tensor or buffer that requires a gradient.
   std::vector<Member> members() &&;
 
-  /// All layers within the one whose `visit` was called, in the order of their visit.
+  /// All layers within the visited one, in the order in which they were named.
   std::vector<NestedLayer> layers() && { return std::move(layers_); }
 
  private:
@@ -136,8 +134,8 @@ class FOVEA_API Visitor {
   std::vector<std::pair<std::string, std::string>> ties_;
 };
 
-/// Makes a leaf that training changes: what a constructor makes its weights with, such as
-/// `W(parameter(uniform({in, out}, rng, -a, a)))`. Frozen tensors and buffers are made without it.
+/// Makes a leaf that requires a gradient. Constructors make their weights with it, for example
+/// `W(parameter(uniform({in, out}, rng, -a, a)))`; frozen tensors and buffers are made without it.
 FOVEA_API Tensor parameter(const Tensor& initial);
 
 namespace detail {
@@ -160,12 +158,12 @@ FOVEA_API std::vector<NamedTensor> named_parameters(const std::vector<Member>& m
 FOVEA_API std::int64_t parameter_count(const std::vector<Member>& members);
 FOVEA_API void freeze(const std::vector<Member>& members);
 FOVEA_API std::string to_string(const std::vector<Member>& members);
-// Gives each member a tensor of its own of that dtype (by default, the one it has), and ties them as before.
-// The members must belong to a layer that is not const.
-FOVEA_API void renew(const std::vector<Member>& members, std::optional<Dtype> dtype);
+// Replaces the tensor of each member by a copy of its own, converted to a dtype if one is given, and ties
+// them as before. The members must belong to a layer that is not const.
+FOVEA_API void replace_tensors(const std::vector<Member>& members, std::optional<Dtype> dtype);
 }  // namespace detail
 
-/// Every tensor of a layer: what the other functions here are made of.
+/// Every tensor of a layer. The other functions here are built on it.
 /// Throws: as Visitor::members.
 template <class L>
 std::vector<Member> members(const L& layer) {
@@ -176,7 +174,7 @@ std::vector<Member> members(const L& layer) {
   return std::move(visitor).members();
 }
 
-/// A layer and all layers within it, by name.
+/// A layer and all layers within it, with their names.
 template <Layer L>
 std::vector<NestedLayer> nested_layers(const L& layer) {
   Visitor visitor;
@@ -186,14 +184,14 @@ std::vector<NestedLayer> nested_layers(const L& layer) {
   return layers;
 }
 
-/// What training changes, by name, in the order of `visit`; a tied tensor comes once. The handles share the
-/// layer's tensors.
+/// The parameters of a layer with their names, in the order of `visit`. A tied tensor is listed once. The
+/// handles share the layer's tensors.
 template <class L>
 std::vector<NamedTensor> named_parameters(const L& layer) {
   return detail::named_parameters(members(layer));
 }
 
-/// The number of elements of all `named_parameters`.
+/// The number of elements of all parameters.
 template <class L>
 std::int64_t parameter_count(const L& layer) {
   return detail::parameter_count(members(layer));
@@ -205,23 +203,24 @@ void freeze(const L& layer) {
   detail::freeze(members(layer));
 }
 
-/// A copy with tensors of its own, tied among themselves as the original's; gradients are not copied.
+/// A copy with tensors of its own, tied among themselves like the original's. Gradients are not copied.
 template <Layer L>
 L clone(const L& layer) {
   L copy = layer;
-  detail::renew(members(copy), std::nullopt);
+  detail::replace_tensors(members(copy), std::nullopt);
   return copy;
 }
 
-/// A copy whose tensors hold the same values as another dtype, otherwise like `clone`.
+/// A copy whose tensors are converted to a dtype, otherwise like `clone`.
 template <Layer L>
 L to(const L& layer, Dtype dtype) {
   L copy = layer;
-  detail::renew(members(copy), dtype);
+  detail::replace_tensors(members(copy), dtype);
   return copy;
 }
 
-/// Names, dtypes and shapes, one a line, and how many elements there are; also by fmt::print("{}", layer).
+/// A text with the name, dtype and shape of each tensor, and the number of parameters. fmt::print("{}",
+/// layer) prints it.
 template <Layer L>
 std::string to_string(const L& layer) {
   return detail::to_string(members(layer));
@@ -249,7 +248,7 @@ void Visitor::operator()(std::string_view name, const T& member) {
     static_assert(
         Layer<T>,
         "a member named in `visit` must be a Tensor, a layer (a type with `static void visit(const L&, "
-        "Visitor&)`), or a vector, array, optional or variant of those; leave out what is none of them");
+        "Visitor&)`), or a vector, array, optional or variant of those; do not name other members");
   }
 }
 

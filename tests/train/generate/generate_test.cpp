@@ -201,11 +201,9 @@ TEST_CASE("generate: the same tokens with the cache, without it, and by the mode
                               Positions::alibi, Positions::relative);
   const bool modern = GENERATE(false, true);
   if (modern) {
-    config.norm = NormKind::rms;
-    config.swiglu = config.qk_norm = true;
-    config.bias = false;
-    config.key_value_heads = 1;
-    config.window = 3;
+    config.block = {.attention = {.key_value_heads = 1, .bias = false, .window = 3, .qk_norm = true},
+                    .norm = NormKind::rms,
+                    .mlp = MlpKind::swiglu};
   }
   const Gpt model = lively(config);
   const LanguageModel function = [&](const Indices& ids) { return model(ids); };
@@ -257,7 +255,7 @@ TEST_CASE("generate: a function sees the last ids, as many as the context", "[tr
 
 TEST_CASE("generate: neither dropout nor gradients of a TrainMode scope around it", "[train]") {
   GptConfig config = tiny;
-  config.dropout = 0.5;
+  config.block.dropout = config.block.attention.dropout = 0.5;
   const Gpt model = lively(config);
   const Ids prompt{1, 2};
   for (const bool cache : {true, false}) {

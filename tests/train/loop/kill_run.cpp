@@ -115,7 +115,12 @@ TrainerOptions options_of(const std::filesystem::path& folder) {
 
 void usual_run(const std::filesystem::path& folder) {
   Rng rng(5);
-  const Gpt model({.vocabulary = 17, .context = 13, .d_model = 32, .heads = 2, .layers = 2, .dropout = 0.1},
+  const Gpt model({.vocabulary = 17,
+                   .context = 13,
+                   .d_model = 32,
+                   .heads = 2,
+                   .layers = 2,
+                   .block = {.attention = {.dropout = 0.1}, .dropout = 0.1}},
                   rng);
   AdamW optimizer(named_parameters(model));
   run(model, optimizer, options_of(folder));

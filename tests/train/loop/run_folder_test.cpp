@@ -34,20 +34,21 @@ TEST_CASE("load_model: a model's part of a checkpoint, ties included", "[trainer
   SafetensorsFile file;
   for (const auto& [name, tensor] : state(model).tensors) {
     file.state.tensors.push_back({"model." + name, tensor});
-    if (name == "words.table") file.state.tensors.push_back({"average." + name + ".average", 2 * tensor});
+    if (name == "token_embedding.table")
+      file.state.tensors.push_back({"average." + name + ".average", 2 * tensor});
   }
   for (const auto& [name, original] : state(model).aliases)
     file.state.aliases.push_back({"model." + name, "model." + original});
-  file.state.tensors.push_back({"optimizer.words.table.m", zeros({2})});
+  file.state.tensors.push_back({"optimizer.token_embedding.table.m", zeros({2})});
 
   Gpt loaded(config, rng);
-  const std::vector<double> table = model.words.table.to_vector();
-  CHECK(loaded.words.table.to_vector() != table);
+  const std::vector<double> table = model.token_embedding.table.to_vector();
+  CHECK(loaded.token_embedding.table.to_vector() != table);
   load_model(loaded, file);
-  CHECK(loaded.words.table.to_vector() == table);
+  CHECK(loaded.token_embedding.table.to_vector() == table);
   load_model(loaded, file, {.average = true});
-  CHECK(loaded.words.table.to_vector() == (2 * model.words.table).to_vector());
-  CHECK(loaded.norm.index() == model.norm.index());
+  CHECK(loaded.token_embedding.table.to_vector() == (2 * model.token_embedding.table).to_vector());
+  CHECK(loaded.norm->index() == model.norm->index());
 
   const SafetensorsFile alone{.state = state(model)};
   CHECK_THROWS_WITH(load_model(loaded, alone), ContainsSubstring("for a file of a model alone"));

@@ -45,7 +45,13 @@ struct Death : std::runtime_error {
 // A run with all that has a state: dropout, accumulation, averages, outliers, evaluation.
 struct Run {
   Rng rng{7};
-  Gpt model{{.vocabulary = 11, .context = 5, .d_model = 6, .heads = 2, .layers = 1, .dropout = 0.2}, rng};
+  Gpt model{{.vocabulary = 11,
+             .context = 5,
+             .d_model = 6,
+             .heads = 2,
+             .layers = 1,
+             .block = {.attention = {.dropout = 0.2}, .dropout = 0.2}},
+            rng};
   std::unique_ptr<Optimizer> optimizer;
   TrainerOptions options;
   std::unique_ptr<Trainer> trainer_;
@@ -265,11 +271,11 @@ TEST_CASE("Trainer: a damaged checkpoint is an error that says what else there i
   const fs::path latest = *latest_checkpoint(folder / "a");
   fs::resize_file(latest, fs::file_size(latest) - 1);
   Run again(folder / "a");
-  const std::vector<double> before = again.model.words.table.to_vector();
+  const std::vector<double> before = again.model.token_embedding.table.to_vector();
   CHECK_THROWS_WITH(again.trainer().resume(),
                     ContainsSubstring("step-00000013.safetensors") &&
                         ContainsSubstring("The checkpoint before it is 'step-00000012.safetensors'"));
-  CHECK(again.model.words.table.to_vector() == before);
+  CHECK(again.model.token_embedding.table.to_vector() == before);
   CHECK(again.trainer().step() == 0);
   fs::remove(latest);
   again.trainer().resume();
@@ -281,11 +287,11 @@ TEST_CASE("Trainer: a checkpoint of something else is an error, and changes noth
   const TemporaryFolder folder;
   Run(folder / "a").trainer().run();
   Run other(folder / "a", true);
-  const std::vector<double> before = other.model.words.table.to_vector();
+  const std::vector<double> before = other.model.token_embedding.table.to_vector();
   CHECK_THROWS_WITH(other.trainer().resume(),
                     ContainsSubstring("is of another model, optimizer or average") &&
-                        ContainsSubstring("unexpected: optimizer.words.table.m"));
-  CHECK(other.model.words.table.to_vector() == before);
+                        ContainsSubstring("unexpected: optimizer.token_embedding.table.m"));
+  CHECK(other.model.token_embedding.table.to_vector() == before);
 
   // Text that is not a trainer's state, in a file that is otherwise right.
   const fs::path latest = *latest_checkpoint(folder / "a");
