@@ -6,36 +6,17 @@
 #include <vector>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 
 namespace fovea {
 namespace {
 
 // --- Text in columns -------------------------------------------------------------------------------------
 
-// Columns that a text takes: one per code point, which in UTF-8 is each byte but continuations.
-std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-// A word on one line, with no control characters that the terminal would obey.
-std::string printable(const std::string& word) {
-  std::string text;
-  for (const char c : word) {
-    if (c == '\n') {
-      text += "\\n";
-    } else if (c == '\t') {
-      text += "\\t";
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      text += byte < 0x20 || byte == 0x7F ? '?' : c;
-    }
-  }
-  return text;
-}
+using detail::printable;
 
 std::string centred(const std::string& text, std::size_t width) {
-  const std::size_t blank = width - std::min(width, columns(text));
+  const std::size_t blank = width - std::min(width, detail::character_count(text));
   return std::string(blank / 2, ' ') + text + std::string(blank - blank / 2, ' ');
 }
 
@@ -117,7 +98,8 @@ std::vector<Cell> cells_of(std::span<const std::string> words, const std::vector
   std::vector<Cell> cells;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word = printable(words[i]);
-    const std::size_t width = std::max(columns(word), columns(percent(weights[i]))) + 2;
+    const std::size_t width =
+        std::max(detail::character_count(word), detail::character_count(percent(weights[i]))) + 2;
     cells.push_back({word, weights[i], width});
   }
   return cells;
@@ -166,14 +148,15 @@ std::string heat_map(std::span<const std::string> queries, std::span<const std::
     return fmt::format("{:>2} {}", i, printable(words[i]));
   };
   std::size_t margin = 0;
-  for (std::size_t q = 0; q < queries.size(); ++q) margin = std::max(margin, columns(label(queries, q)) + 1);
+  for (std::size_t q = 0; q < queries.size(); ++q)
+    margin = std::max(margin, detail::character_count(label(queries, q)) + 1);
 
   std::string text(margin, ' ');
   for (std::size_t k = 0; k < keys.size(); ++k) text += fmt::format("{:>{}}", k % 100, cell);
   end_line(text);
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const std::string name = label(queries, q);
-    text += name + std::string(margin - columns(name), ' ');
+    text += name + std::string(margin - detail::character_count(name), ' ');
     for (std::size_t k = 0; k < keys.size(); ++k) {
       const double weight = values[q * keys.size() + k];
       text += options.colours == Colours::none ? shade(weight, cell)

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "fovea/autograd/ops.h"
 #include "train/io/file.h"
 #include "train/io/safetensors_header.h"

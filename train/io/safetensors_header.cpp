@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 
 namespace fovea::detail {
 namespace {
 
 constexpr std::size_t most_axes = 64;
-constexpr std::size_t longest_quoted = 80;
 constexpr const char* metadata_key = "__metadata__";
 
 // All dtypes of the format.
@@ -265,18 +265,6 @@ void check_names(const SafetensorsHeader& header) {
 }
 
 }  // namespace
-
-std::string in_quotes(std::string_view name) {
-  std::string text = "'";
-  for (const char c : name.substr(0, longest_quoted)) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      text += c;
-    }
-  }
-  return text + (name.size() > longest_quoted ? "...'" : "'");
-}
 
 SafetensorsHeader parse_header(const std::string& what, std::string_view text, std::uint64_t data_bytes) {
   SafetensorsHeader header;

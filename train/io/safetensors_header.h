@@ -20,7 +20,4 @@ SafetensorsHeader parse_header(const std::string& what, std::string_view text, s
 /// Throws: ValueError for names and keys that the format or this library can't keep.
 std::string format_header(const SafetensorsHeader& header);
 
-/// A name for an error text: in quotes, without control characters, cut where it is long.
-std::string in_quotes(std::string_view name);
-
 }  // namespace fovea::detail
