@@ -1,5 +1,5 @@
 #include "fovea/train/tasks/answer_task.h"
-#include "train/tasks/number_words.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::tasks {
 namespace {

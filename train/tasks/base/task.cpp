@@ -1,7 +1,7 @@
 #include "fovea/train/tasks/task.h"
 
 #include "autograd/base/fail.h"
-#include "train/tasks/task_list.h"
+#include "train/tasks/base/task_list.h"
 
 namespace fovea {
 

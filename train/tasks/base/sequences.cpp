@@ -1,4 +1,4 @@
-#include "train/tasks/sequences.h"
+#include "train/tasks/base/sequences.h"
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
