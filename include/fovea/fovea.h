@@ -44,6 +44,7 @@
 #include "fovea/train/data/hold_out.h"
 #include "fovea/train/data/text_data.h"
 #include "fovea/train/generate/generate.h"
+#include "fovea/train/generate/sampling.h"
 #include "fovea/train/io/npy.h"
 #include "fovea/train/io/safetensors.h"
 #include "fovea/train/loop/evaluate.h"
