@@ -20,7 +20,7 @@ namespace {
 std::string u16(std::uint64_t value) { return detail::little_endian(static_cast<std::uint16_t>(value)); }
 std::string u32(std::uint64_t value) { return detail::little_endian(static_cast<std::uint32_t>(value)); }
 
-// --- NPY ---
+// --- NPY -------------------------------------------------------------------------------------------------
 
 std::string npy_header(const Tensor& x) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
@@ -40,19 +40,19 @@ std::span<const std::byte> elements_of(const Tensor& x) {
   return bytes;
 }
 
-// --- ZIP (PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16) ---
+// --- ZIP (PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16) -------------------------------------------------
 
 constexpr std::uint64_t largest_zip = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t most_members = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t longest_name = 65'000;
 constexpr int local_signature = 0x04034b50;
 
-/// One tensor as a member of the archive, stored as it is.
+// A tensor as a member of the archive, not compressed.
 struct ZipMember {
   std::string name;
   std::string header;
-  Tensor value;              // row-major
-  std::uint64_t offset = 0;  // of its local header
+  Tensor value;              // contiguous
+  std::uint64_t offset = 0;  // where its local header begins
 
   std::uint64_t size() const { return header.size() + elements_of(value).size(); }
 };
@@ -60,7 +60,8 @@ struct ZipMember {
 // The fields that a member's local header and its entry in the central directory have in common.
 std::string common_fields(const ZipMember& member, std::uint32_t crc) {
   constexpr int version = 20, utf8_name = 1 << 11, stored = 0;
-  constexpr int midnight = 0, first_of_1980 = 1 << 5 | 1;  // the same bytes for the same tensors
+  // A fixed date gives the same bytes for the same tensors.
+  constexpr int midnight = 0, first_of_1980 = 1 << 5 | 1;
   constexpr int no_extra_field = 0;
   return u16(version) + u16(utf8_name) + u16(stored) + u16(midnight) + u16(first_of_1980) + u32(crc) +
          u32(member.size()) + u32(member.size()) + u16(member.name.size()) + u16(no_extra_field);
@@ -83,21 +84,21 @@ std::string end_record(std::size_t members, std::size_t directory_size, std::uin
 std::vector<ZipMember> members_of(const std::vector<NamedTensor>& tensors) {
   std::vector<ZipMember> members;
   std::set<std::string_view> names;
-  std::uint64_t archive = 22;  // the end record
+  std::uint64_t archive = 22;  // bytes; the end record has 22
   constexpr std::uint64_t local_header = 30, directory_header = 46;
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || name.size() > longest_name) {
-      fail<ValueError>("[save_npz] a name has {} bytes: it must have 1 to {}", name.size(), longest_name);
+      fail<ValueError>("[save_npz] a name has {} bytes: names must have 1 to {}", name.size(), longest_name);
     }
-    if (!names.insert(name).second) fail<ValueError>("[save_npz] '{}' is in the list twice", name);
+    if (!names.insert(name).second) fail<ValueError>("[save_npz] the name '{}' is in the list twice", name);
     ZipMember member{name + ".npy", npy_header(tensor), contiguous(tensor.detach())};
     archive += local_header + directory_header + 2 * member.name.size() + member.size();
     members.push_back(std::move(member));
   }
   if (archive >= largest_zip || members.size() >= most_members) {
     fail<ValueError>(
-        "[save_npz] {} tensors and {} bytes are more than an archive can hold: use several, or "
-        "save_safetensors",
+        "[save_npz] {} tensors with {} bytes are more than a ZIP archive can hold: write several archives, "
+        "or use save_safetensors",
         members.size(), archive);
   }
   return members;
