@@ -76,6 +76,7 @@ bool print_score(const Settings& settings, const Model& model) {
   const std::vector<Metric> metrics = task->score(examined.logits, rng);
   std::size_t width = 0;
   for (const Metric& metric : metrics) width = std::max(width, metric.name.size());
+  fmt::print("\n");
   for (const Metric& metric : metrics) print_metric(metric, width);
   for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);
   std::fflush(stdout);

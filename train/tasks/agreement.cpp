@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "fovea/train/data/hold_out.h"
@@ -65,8 +66,8 @@ class AgreementTask final : public Task {
     exhibit.text = fmt::format(
         "\"{}\": where {} looks when the model predicts \"{}\" ({:.0f}%).\n"
         "In {} unseen sentences, {:.1f}% of this attention is on the subject.",
-        Agreement::example, detail::name_of(maps, head), vocabulary().word(verb), 100 * probability, scored,
-        100 * subject_attention(model, head, draw(scored, true, rng)));
+        Agreement::example, detail::name_of(maps, head), vocabulary().word(verb), 100 * probability,
+        detail::with_commas(scored), 100 * subject_attention(model, head, draw(scored, true, rng)));
     for (const std::int64_t id : before_verb) exhibit.words.push_back(vocabulary().word(id));
     return {exhibit};
   }

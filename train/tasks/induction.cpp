@@ -75,10 +75,8 @@ class Induction final : public Task {
 
     Exhibit exhibit{.weights = select(detail::map_of(maps, head), 0, row)};
     exhibit.text = fmt::format(
-        "The sequence repeats from position {} on. Where {} looks when the model predicts what follows "
-        "position "
-        "{},\na copy of the token at position {}:",
-        half, detail::name_of(maps, head), row, copied);
+        "The next token repeats \"{}\", the one at position {}. Where {} looks when the model predicts it:",
+        vocabulary_.word(ids[copied]), copied, detail::name_of(maps, head));
     for (const std::int64_t id : ids.values()) exhibit.words.push_back(vocabulary_.word(id));
     return {exhibit};
   }

@@ -17,7 +17,7 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 
 std::unique_ptr<Task> reverse() {
   return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Say 16 tokens of 32 kinds, the last one first",
+      .summary = "Repeat 16 random tokens of 32 kinds in reverse order",
       .vocabulary = detail::number_words(kinds, {"="}),
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},

@@ -20,7 +20,7 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 
 std::unique_ptr<Task> sorting() {
   return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Put 16 tokens of 32 kinds in order",
+      .summary = "Sort 16 random numbers below 32",
       .vocabulary = detail::number_words(kinds, {"="}),
       .instance = draw,
       .recipe = {.model = {.d_model = 64, .heads = 2, .layers = 2, .dropout = 0, .bias = false},

@@ -110,8 +110,8 @@ std::vector<Exhibit> AnswerTask::exhibits(const TrainedModel& model, Rng& rng) c
   const std::vector<std::int64_t> answer = generate(model.logits, context(), prompt, greedy, rng);
   const std::string verdict = std::ranges::equal(answer, right)
                                   ? "which is right"
-                                  : fmt::format("but the right answer is \"{}\"", vocabulary().decode(right));
-  return {{.text = fmt::format("To \"{}\" the model answers \"{}\", {}.", vocabulary().decode(prompt),
+                                  : fmt::format("but {} is right", vocabulary().decode(right));
+  return {{.text = fmt::format("prompt  {}\nanswer  {}, {}", vocabulary().decode(prompt),
                                vocabulary().decode(answer), verdict)}};
 }
 

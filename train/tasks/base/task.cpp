@@ -15,7 +15,8 @@ std::unique_ptr<Task> make_task(std::string_view name) {
   for (const detail::NamedTask& task : detail::task_list()) {
     if (task.name == name) return task.make();
   }
-  fail<ValueError>("[make_task] there is no task \"{}\"; there are: {}", name, fmt::join(task_names(), ", "));
+  fail<ValueError>("[make_task] there is no task \"{}\"; the tasks are: {}", name,
+                   fmt::join(task_names(), ", "));
 }
 
 }  // namespace fovea
