@@ -20,7 +20,8 @@ std::string centred(const std::string& text, std::size_t width) {
   return std::string(blank / 2, ' ') + text + std::string(blank - blank / 2, ' ');
 }
 
-// Lines are trimmed, unless their end is coloured.
+// Ends a line, without blanks before the newline. Coloured blanks stay, because an escape sequence follows
+// them.
 void end_line(std::string& text) {
   text.erase(text.find_last_not_of(' ') + 1);
   text += '\n';
@@ -32,7 +33,7 @@ struct Rgb {
   int red, green, blue;
 };
 
-// From near black to a warm yellow, in straight lines through a dark red and an orange.
+// The colour of a weight: from near black over dark red and orange to a warm yellow, linear in between.
 Rgb heat(double weight) {
   constexpr std::array<Rgb, 4> stops{{{28, 28, 36}, {120, 20, 40}, {225, 95, 20}, {255, 215, 95}}};
   const double place = weight * (stops.size() - 1);
@@ -44,13 +45,14 @@ Rgb heat(double weight) {
           mix(stops[i].blue, stops[i + 1].blue)};
 }
 
-// The nearest of the 6 x 6 x 6 colours from 16 on, whose levels are 0, 95, 135, ..., 255.
+// The nearest colour of xterm's 6 x 6 x 6 cube, which begins at index 16 and has the levels 0, 95, 135, ...,
+// 255.
 int palette_index(const Rgb& colour) {
   const auto level = [](int value) { return value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40; };
   return 16 + 36 * level(colour.red) + 6 * level(colour.green) + level(colour.blue);
 }
 
-// The text on a background for the weight, in black or white, whichever is read better.
+// The text on the background of its weight, in black or white, whichever is easier to read.
 std::string on_heat(const std::string& text, double weight, Colours colours) {
   const Rgb colour = heat(weight);
   const bool bright = 299 * colour.red + 587 * colour.green + 114 * colour.blue > 128000;
@@ -70,17 +72,17 @@ std::string shade(double weight, std::size_t width) {
 
 std::string percent(double weight) { return fmt::format("{:.0f}%", 100 * weight); }
 
-// --- What is drawn ---------------------------------------------------------------------------------------
+// --- Lines of the map ------------------------------------------------------------------------------------
 
 std::vector<double> checked_weights(const Tensor& weights, const Shape& expected) {
   if (weights.shape() != expected) {
-    fail<ShapeError>("[heat_map] weights are {}: {} expected, one for each word", to_string(weights.shape()),
+    fail<ShapeError>("[heat_map] weights are {}: expected {}, one for each word", to_string(weights.shape()),
                      to_string(expected));
   }
   std::vector<double> values = weights.to_vector();
   for (double& value : values) {
     if (!(value >= -1e-5 && value <= 1 + 1e-5)) {
-      fail<ValueError>("[heat_map] weight {} is {}: attention weights are between 0 and 1",
+      fail<ValueError>("[heat_map] weight {} is {}: attention weights must be between 0 and 1",
                        &value - values.data(), value);
     }
     value = std::clamp(value, 0.0, 1.0);
@@ -91,7 +93,7 @@ std::vector<double> checked_weights(const Tensor& weights, const Shape& expected
 struct Cell {
   std::string word;
   double weight;
-  std::size_t width;  // of its column; one blank separates columns
+  std::size_t width;  // of its column; a blank separates columns
 };
 
 std::vector<Cell> cells_of(std::span<const std::string> words, const std::vector<double>& weights) {
@@ -105,7 +107,7 @@ std::vector<Cell> cells_of(std::span<const std::string> words, const std::vector
   return cells;
 }
 
-// One line of the sentence: its words, their shades where there are no colours, and the percentages.
+// One line of the sentence: words, then shades if there are no colours, then percentages.
 std::string draw_line(std::span<const Cell> cells, Colours colours) {
   std::string words, shades, percents;
   for (const Cell& cell : cells) {
