@@ -24,12 +24,6 @@ std::filesystem::path file_of(const std::filesystem::path& path) {
   return *latest;
 }
 
-// The beginning of a text, cut to a width and put on one line.
-std::string shortened(std::string text, std::size_t width) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.size() <= width ? text : text.substr(0, width - 4) + " ...";
-}
-
 int print_info(const std::string& path) {
   const std::filesystem::path file = file_of(path);
   SafetensorsHeader header = read_safetensors_header(file);
@@ -57,7 +51,7 @@ int print_info(const std::string& path) {
 
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(width_of(stdout), 40));
   for (const auto& [key, value] : header.metadata) {
-    fmt::print("{}\n", shortened(fmt::format("{:<10} {}", key, value), width));
+    fmt::print("{}\n", detail::printable(fmt::format("{:<10} {}", key, value), width - 3));
   }
   return 0;
 }

@@ -2,33 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "cli/agreement.h"
 #include "cli/terminal.h"
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/inspect/heat_map.h"
+#include "fovea/layers/tap.h"
 #include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 namespace {
 
-// The same instances each time, whatever the run's seed.
+// Every run is judged on the same instances, whatever its own seed.
 constexpr std::uint64_t score_seed = 0x5c04e;
+
+TrainedModel trained(const Model& model) {
+  const auto attention = [&model](const Indices& ids) {
+    return std::visit(
+        [&ids](const auto& network) {
+          const NoGrad no_grad;
+          Hooks hooks(network);
+          hooks.record("*attention.weights");
+          network(ids);
+          std::vector<Tensor> maps;
+          for (const Tapped& tapped : hooks.records()) maps.push_back(tapped.value);
+          return maps;
+        },
+        model.network);
+  };
+  return {.logits = [&model](const Indices& ids) { return model(ids); }, .attention = attention};
+}
 
 std::string text_of(const Metric& metric, double value) {
   if (metric.unit == Metric::Unit::share) return fmt::format("{:.2f}%", 100 * value);
-  return fmt::format("{:.4f} nats", value);
+  return fmt::format("{:.4f} nats per token", value);
 }
 
-void print_measure(const Metric& metric) {
-  const char* relation = metric.better == Metric::Better::higher ? "at least" : "at most";
-  const double limit =
-      metric.better == Metric::Better::higher ? metric.right - metric.allowed : metric.right + metric.allowed;
-  fmt::print("{:<28} {:>12}   right is {}; {} {} counts: {}\n", metric.name, text_of(metric, metric.value),
-             text_of(metric, metric.right), relation, text_of(metric, limit),
-             metric.reached() ? "reached" : "NOT reached");
+void print_metric(const Metric& metric, std::size_t width) {
+  fmt::print("{:<{}}  {}", metric.name, width, text_of(metric, metric.value));
+  if (metric.unit == Metric::Unit::nats && metric.right != 0) fmt::print("; at best {:.4f}", metric.right);
+  if (!metric.note.empty()) fmt::print("; {}", metric.note);
+  if (!metric.reached()) {
+    fmt::print("; NOT REACHED: {} {} is needed",
+               metric.better == Metric::Better::higher ? "at least" : "at most",
+               text_of(metric, metric.limit()));
+  }
+  fmt::print("\n");
+}
+
+void print_exhibit(const Exhibit& exhibit) {
+  fmt::print("\n{}\n", exhibit.text);
+  if (!exhibit.weights.defined()) return;
+  const HeatMapOptions options{.colours = colours_of(stdout), .width = width_of(stdout)};
+  fmt::print("\n{}", heat_map(exhibit.words, exhibit.weights, options));
 }
 
 }  // namespace
@@ -39,18 +70,19 @@ void print_loss(const Evaluation& evaluation) {
 }
 
 bool print_score(const Settings& settings, const Model& model) {
-  Rng rng(score_seed);
-  if (settings.task == "agreement" && settings.recipe.kind == ModelKind::one_head)
-    return print_agreement(std::get<OneHeadModel>(model.network), rng);
   const std::unique_ptr<Task> task = make_task(settings.task);
-  bool reached = true;
-  for (const Metric& metric : task->score([&](const Indices& ids) { return model(ids); }, rng)) {
-    print_measure(metric);
-    reached = reached && metric.reached();
-  }
+  const TrainedModel examined = trained(model);
+  Rng rng(score_seed);
+  const std::vector<Metric> metrics = task->score(examined.logits, rng);
+  std::size_t width = 0;
+  for (const Metric& metric : metrics) width = std::max(width, metric.name.size());
+  fmt::print("\n");
+  for (const Metric& metric : metrics) print_metric(metric, width);
+  for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);
   std::fflush(stdout);
-  if (!reached) fmt::print(stderr, "fovea: it has not learned the task: train for more --steps\n");
-  return reached;
+  const bool learned = std::ranges::all_of(metrics, &Metric::reached);
+  if (!learned) fmt::print(stderr, "fovea: the model has not learned the task: train it for more --steps\n");
+  return learned;
 }
 
 }  // namespace fovea::cli

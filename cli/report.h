@@ -6,11 +6,11 @@
 
 namespace fovea::cli {
 
-/// Prints the loss on all that was kept to evaluate on.
+/// Prints the loss on the data that was kept for validation.
 void print_loss(const Evaluation& evaluation);
 
-/// Judges the model of a task on what it was not trained on, and prints each number beside its right value.
-/// Returns whether all are reached.
+/// Judges a model on instances of its task that it was not trained on. Prints each metric, and what else the
+/// task shows of the model, such as where it looks. Returns whether every metric has reached its limit.
 bool print_score(const Settings& settings, const Model& model);
 
 }  // namespace fovea::cli

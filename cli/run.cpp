@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
+#include "autograd/base/text.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/train/loop/run_folder.h"
 #include "fovea/train/tasks/task.h"
@@ -17,12 +16,7 @@
 namespace fovea::cli {
 namespace {
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? std::optional(number) : std::nullopt;
-}
+using detail::whole_number;
 
 std::int64_t number_of(const SafetensorsFile& file, const std::string& key,
                        const std::filesystem::path& path) {

@@ -9,7 +9,7 @@ namespace fovea::cli {
 namespace {
 
 int list_tasks() {
-  fmt::print("{:<18} {:>7}  {}\n", "task", "steps", "what is learned: fovea train --task NAME");
+  fmt::print("{:<18} {:>7}  {}\n", "task", "steps", "what a model learns by fovea train --task NAME");
   for (const std::string& name : task_names()) {
     const std::unique_ptr<Task> task = make_task(name);
     fmt::print("{:<18} {:>7}  {}\n", name, with_commas(task->recipe().steps), task->summary());
@@ -20,7 +20,8 @@ int list_tasks() {
 }  // namespace
 
 Command tasks_command(CLI::App& program) {
-  return {program.add_subcommand("tasks", "List the tasks, whose right answers are known"), list_tasks};
+  return {program.add_subcommand("tasks", "List the tasks, problems whose right answers are known"),
+          list_tasks};
 }
 
 }  // namespace fovea::cli

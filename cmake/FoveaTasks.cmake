@@ -1,8 +1,8 @@
-# The list of tasks is the folder train/tasks: <name>.cpp defines the function fovea::tasks::<name>, and the
-# task is called by that name with hyphens. So a new file is all that a new task needs.
+# Every file train/tasks/<name>.cpp is a task: it defines the function fovea::tasks::<name>, and the task is called
+# by that name, with hyphens for underscores. What several tasks share, or one task needs beside its own file, lies
+# in folders below. The list of all tasks is written here, so a new file is all that a new task needs.
 
 file(GLOB task_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/train/tasks" train/tasks/*.cpp)
-list(REMOVE_ITEM task_files answer_task.cpp number_words.cpp sequences.cpp task.cpp)  # what tasks share
 
 set(task_declarations "")
 set(task_entries "")

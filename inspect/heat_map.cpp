@@ -6,40 +6,22 @@
 #include <vector>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 
 namespace fovea {
 namespace {
 
 // --- Text in columns -------------------------------------------------------------------------------------
 
-// Columns that a text takes: one per code point, which in UTF-8 is each byte but continuations.
-std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-// A word on one line, with no control characters that the terminal would obey.
-std::string printable(const std::string& word) {
-  std::string text;
-  for (const char c : word) {
-    if (c == '\n') {
-      text += "\\n";
-    } else if (c == '\t') {
-      text += "\\t";
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      text += byte < 0x20 || byte == 0x7F ? '?' : c;
-    }
-  }
-  return text;
-}
+using detail::printable;
 
 std::string centred(const std::string& text, std::size_t width) {
-  const std::size_t blank = width - std::min(width, columns(text));
+  const std::size_t blank = width - std::min(width, detail::character_count(text));
   return std::string(blank / 2, ' ') + text + std::string(blank - blank / 2, ' ');
 }
 
-// Lines are trimmed, unless their end is coloured.
+// Ends a line, without blanks before the newline. Coloured blanks stay, because an escape sequence follows
+// them.
 void end_line(std::string& text) {
   text.erase(text.find_last_not_of(' ') + 1);
   text += '\n';
@@ -51,7 +33,7 @@ struct Rgb {
   int red, green, blue;
 };
 
-// From near black to a warm yellow, in straight lines through a dark red and an orange.
+// The colour of a weight: from near black over dark red and orange to a warm yellow, linear in between.
 Rgb heat(double weight) {
   constexpr std::array<Rgb, 4> stops{{{28, 28, 36}, {120, 20, 40}, {225, 95, 20}, {255, 215, 95}}};
   const double place = weight * (stops.size() - 1);
@@ -63,13 +45,14 @@ Rgb heat(double weight) {
           mix(stops[i].blue, stops[i + 1].blue)};
 }
 
-// The nearest of the 6 x 6 x 6 colours from 16 on, whose levels are 0, 95, 135, ..., 255.
+// The nearest colour of xterm's 6 x 6 x 6 cube, which begins at index 16 and has the levels 0, 95, 135, ...,
+// 255.
 int palette_index(const Rgb& colour) {
   const auto level = [](int value) { return value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40; };
   return 16 + 36 * level(colour.red) + 6 * level(colour.green) + level(colour.blue);
 }
 
-// The text on a background for the weight, in black or white, whichever is read better.
+// The text on the background of its weight, in black or white, whichever is easier to read.
 std::string on_heat(const std::string& text, double weight, Colours colours) {
   const Rgb colour = heat(weight);
   const bool bright = 299 * colour.red + 587 * colour.green + 114 * colour.blue > 128000;
@@ -89,17 +72,17 @@ std::string shade(double weight, std::size_t width) {
 
 std::string percent(double weight) { return fmt::format("{:.0f}%", 100 * weight); }
 
-// --- What is drawn ---------------------------------------------------------------------------------------
+// --- Lines of the map ------------------------------------------------------------------------------------
 
 std::vector<double> checked_weights(const Tensor& weights, const Shape& expected) {
   if (weights.shape() != expected) {
-    fail<ShapeError>("[heat_map] weights are {}: {} expected, one for each word", to_string(weights.shape()),
+    fail<ShapeError>("[heat_map] weights are {}: expected {}, one for each word", to_string(weights.shape()),
                      to_string(expected));
   }
   std::vector<double> values = weights.to_vector();
   for (double& value : values) {
     if (!(value >= -1e-5 && value <= 1 + 1e-5)) {
-      fail<ValueError>("[heat_map] weight {} is {}: attention weights are between 0 and 1",
+      fail<ValueError>("[heat_map] weight {} is {}: attention weights must be between 0 and 1",
                        &value - values.data(), value);
     }
     value = std::clamp(value, 0.0, 1.0);
@@ -110,20 +93,21 @@ std::vector<double> checked_weights(const Tensor& weights, const Shape& expected
 struct Cell {
   std::string word;
   double weight;
-  std::size_t width;  // of its column; one blank separates columns
+  std::size_t width;  // of its column; a blank separates columns
 };
 
 std::vector<Cell> cells_of(std::span<const std::string> words, const std::vector<double>& weights) {
   std::vector<Cell> cells;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word = printable(words[i]);
-    const std::size_t width = std::max(columns(word), columns(percent(weights[i]))) + 2;
+    const std::size_t width =
+        std::max(detail::character_count(word), detail::character_count(percent(weights[i]))) + 2;
     cells.push_back({word, weights[i], width});
   }
   return cells;
 }
 
-// One line of the sentence: its words, their shades where there are no colours, and the percentages.
+// One line of the sentence: words, then shades if there are no colours, then percentages.
 std::string draw_line(std::span<const Cell> cells, Colours colours) {
   std::string words, shades, percents;
   for (const Cell& cell : cells) {
@@ -166,14 +150,15 @@ std::string heat_map(std::span<const std::string> queries, std::span<const std::
     return fmt::format("{:>2} {}", i, printable(words[i]));
   };
   std::size_t margin = 0;
-  for (std::size_t q = 0; q < queries.size(); ++q) margin = std::max(margin, columns(label(queries, q)) + 1);
+  for (std::size_t q = 0; q < queries.size(); ++q)
+    margin = std::max(margin, detail::character_count(label(queries, q)) + 1);
 
   std::string text(margin, ' ');
   for (std::size_t k = 0; k < keys.size(); ++k) text += fmt::format("{:>{}}", k % 100, cell);
   end_line(text);
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const std::string name = label(queries, q);
-    text += name + std::string(margin - columns(name), ' ');
+    text += name + std::string(margin - detail::character_count(name), ' ');
     for (std::size_t k = 0; k < keys.size(); ++k) {
       const double weight = values[q * keys.size() + k];
       text += options.colours == Colours::none ? shade(weight, cell)

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "autograd/graph/node.h"
 #include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
@@ -94,12 +95,6 @@ void check_sharing(const std::vector<Member>& members) {
   }
 }
 
-std::string with_commas(std::int64_t n) {
-  std::string digits = std::to_string(n);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
-}
-
 }  // namespace
 
 void Visitor::add(std::string_view name, const Tensor& tensor) {
@@ -179,9 +174,9 @@ std::string to_string(const std::vector<Member>& members) {
     if (member.role == Role::frozen) frozen += x.numel();
     if (member.role == Role::buffer) buffers += x.numel();
   }
-  text += with_commas(parameter_count(members)) + " parameters";
-  if (frozen) text += ", " + with_commas(frozen) + " frozen";
-  if (buffers) text += ", " + with_commas(buffers) + " in buffers";
+  text += detail::with_commas(parameter_count(members)) + " parameters";
+  if (frozen) text += ", " + detail::with_commas(frozen) + " frozen";
+  if (buffers) text += ", " + detail::with_commas(buffers) + " in buffers";
   return text;
 }
 

@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <new>
 
-// In a file of their own: GCC warns where it inlines one of them and not another.
+// These functions have a file of their own because GCC warns if it inlines one of them and not another.
 
 constinit thread_local std::size_t largest_block = 0;
 
-// Both, since a sanitizer has a second one of its own, whose blocks std::free may not have.
+// Both forms are replaced: a sanitizer replaces the one that is missing, and std::free may not release its
+// blocks.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   largest_block = std::max(largest_block, bytes);
   return std::malloc(std::max<std::size_t>(bytes, 1));

@@ -1,4 +1,5 @@
-// Any bytes are a file of tensors or a FileError: no crash, no hang, no memory beyond the file's size. Run by
+// Loads any bytes, which must give tensors or a FileError: no crash, no hang, no memory far beyond the file's
+// size. Run it by
 //   build/sanitize/tests/fuzz/safetensors_fuzz build/sanitize/corpus tests/fuzz/corpus/safetensors
 
 #include <cstdlib>
@@ -13,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto file = fovea::load_safetensors(std::as_bytes(bytes), {.skip_other_dtypes = skip});
       std::size_t elements = 0;
       for (const fovea::NamedTensor& named : file.state.tensors) elements += named.tensor.to_vector().size();
-      // The smallest elements that are read have two bytes.
+      // The smallest elements that can be loaded have two bytes.
       if (2 * elements > size) std::abort();
     } catch (const fovea::FileError&) {
     }

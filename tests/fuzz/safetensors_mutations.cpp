@@ -1,7 +1,7 @@
-// 10,000 mutations of the fuzzer's corpus, the same each time and by any compiler: each is a file of tensors
-// or a FileError, without a crash, a hang or memory beyond the file's size.
+// Loads 10,000 mutations of the fuzzer's corpus, which are the same each time and with any compiler. Each
+// must give tensors or a FileError, without a crash, a hang or memory far beyond the file's size.
 //
-//   safetensors_mutations CORPUS [NUMBER]    all mutations, or one alone, to look at in a debugger
+//   safetensors_mutations CORPUS [NUMBER]    tries all mutations, or only one, for a debugger
 
 #include <fmt/core.h>
 
@@ -44,7 +44,7 @@ struct CorpusFile {
   std::string bytes;
 };
 
-// Those that are files of tensors as they are.
+// The files of the corpus that load without a mutation.
 std::vector<CorpusFile> read_corpus(const fs::path& folder) {
   std::vector<CorpusFile> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -56,7 +56,7 @@ std::vector<CorpusFile> read_corpus(const fs::path& folder) {
   return files;
 }
 
-/// Tries mutations, and counts.
+/// Tries mutations and counts the results.
 class Trial {
  public:
   explicit Trial(std::vector<CorpusFile> corpus) : corpus_(std::move(corpus)) {}
@@ -70,11 +70,11 @@ class Trial {
       if (number % 10 == 0) run_as_file(bytes, loaded);
       ++(loaded ? loaded_ : refused_);
     } catch (const std::exception& error) {
-      check(false, "no FileError but '{}'", error.what());
+      check(false, "instead of a FileError there is '{}'", error.what());
     }
   }
 
-  /// Whether all is well.
+  /// Prints the counts and returns whether there was no fault.
   bool report() const {
     fmt::print("{} load, {} are refused, {} faults\n", loaded_, refused_, faults_);
     return faults_ == 0;
@@ -89,12 +89,13 @@ class Trial {
     const std::size_t block = largest_block;
     const std::int64_t tensors = memory().peak_bytes - before;
 
-    // Twice the size: a text that grows doubles its room, and halves become f32. Then there are, for files as
-    // small as these, what is kept of each tensor, and the texts of errors.
+    // A growing text doubles its capacity, and 16-bit floats become f32: twice the size. In files as small as
+    // these the rest is what is stored about each tensor, and error messages.
     const std::size_t bound = 2 * bytes.size() + 1500;
-    check(block <= bound, "a block of {} bytes for {}", block, bytes.size());
-    check(tensors <= static_cast<std::int64_t>(bound), "tensors of {} bytes for {}", tensors, bytes.size());
-    check(memory().live_bytes == before, "{} bytes stay", memory().live_bytes - before);
+    check(block <= bound, "a block of {} bytes for a file of {}", block, bytes.size());
+    check(tensors <= static_cast<std::int64_t>(bound), "tensors of {} bytes for a file of {}", tensors,
+          bytes.size());
+    check(memory().live_bytes == before, "{} bytes are not released", memory().live_bytes - before);
     return loaded;
   }
 
@@ -103,7 +104,8 @@ class Trial {
     std::ofstream(path, std::ios::binary) << bytes;
     const bool file = succeeds([&] { load_safetensors(path, {.skip_other_dtypes = true}); });
     const bool header = succeeds([&] { read_safetensors_header(path); });
-    check(file == loaded && header == loaded, "memory loads: {}, file: {}, header: {}", loaded, file, header);
+    check(file == loaded && header == loaded,
+          "it loads from memory: {}, from a file: {}, its header loads: {}", loaded, file, header);
   }
 
   template <class... Args>
@@ -129,7 +131,7 @@ int main(int argc, char** argv) {
   }
   auto corpus = fovea::read_corpus(argv[1]);
   if (corpus.empty()) {
-    fmt::print("no file of tensors in {}\n", argv[1]);
+    fmt::print("{} has no file of tensors\n", argv[1]);
     return 2;
   }
   fovea::Trial trial(std::move(corpus));

@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// Draws mutations of safetensors files, the same for a seed by any compiler. Most are of the header, and
-/// keep the length that stands before it right, so that they come through the first checks of a reader.
+/// Draws random mutations of safetensors files. A seed determines them, with any compiler. Most change the
+/// header and correct the length before it, so that they pass the first checks of a reader.
 class SafetensorsMutator {
  public:
   explicit SafetensorsMutator(std::uint64_t seed) : rng_(seed) {}
@@ -25,7 +25,7 @@ class SafetensorsMutator {
  private:
   static constexpr std::size_t length_bytes = 8;
 
-  // Calls are never two arguments of one call, whose order is up to the compiler.
+  // No expression calls this twice, because the compiler chooses the order in which arguments are evaluated.
   std::size_t uniform_int(std::size_t n) {
     return n == 0 ? 0 : static_cast<std::size_t>(rng_.uniform_int(static_cast<std::int64_t>(n)));
   }
@@ -36,16 +36,16 @@ class SafetensorsMutator {
 
   void change(std::string& bytes) {
     switch (uniform_int(8)) {
-      case 0:  // a bit
+      case 0:  // flips a bit
         if (!bytes.empty()) bytes[uniform_int(bytes.size())] ^= static_cast<char>(1U << uniform_int(8));
         break;
-      case 1:  // a byte
+      case 1:  // replaces a byte
         if (!bytes.empty()) bytes[uniform_int(bytes.size())] = static_cast<char>(uniform_int(256));
         break;
-      case 2:  // cut off
+      case 2:  // cuts the end off
         bytes.resize(uniform_int(bytes.size()));
         break;
-      case 3:  // extended
+      case 3:  // appends zeros
         bytes.append(1 + uniform_int(100), '\0');
         break;
       case 4:
@@ -88,13 +88,13 @@ class SafetensorsMutator {
       case 1:
         change_number(json, at);
         break;
-      case 2:  // a part of it elsewhere
+      case 2:  // copies a part to another place
         json.insert(place(json, at), json.substr(uniform_int(json.size())).substr(0, uniform_int(80)));
         break;
       case 3:
         json.insert(place(json, at), one_of(fragments));
         break;
-      case 4: {  // brackets within brackets
+      case 4: {  // nests brackets deeply
         const char bracket = "[{]}"[uniform_int(4)];
         json.insert(place(json, at), 1 + uniform_int(3000), bracket);
         break;
@@ -108,13 +108,13 @@ class SafetensorsMutator {
     }
   }
 
-  // Where something may begin.
+  // The next place where a value or key may begin.
   static std::size_t place(const std::string& json, std::size_t at) {
     const std::size_t before = json.find_first_of("{[,:", at);
     return before == json.npos ? at : before + 1;
   }
 
-  // The next one, if there is one.
+  // Changes the next number, if there is one.
   void change_number(std::string& json, std::size_t at) {
     constexpr const char* digits = "0123456789";
     const std::size_t begin = json.find_first_of(digits, at);

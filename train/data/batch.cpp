@@ -12,12 +12,13 @@ Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std
 
 Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding,
                        std::int64_t target_padding) {
-  if (sequences.empty()) fail<ValueError>("[next_token_batch] an empty batch: there are no sequences");
+  if (sequences.empty()) fail<ValueError>("[next_token_batch] there are no sequences: give at least 1");
   std::size_t rows = 0;
   for (const auto& sequence : sequences) {
     if (sequence.size() < 2) {
       fail<ValueError>(
-          "[next_token_batch] sequence {} has {} ids: at least 2 are needed for one to predict another",
+          "[next_token_batch] sequence {} has {} ids: at least 2 are needed, so that one can predict the "
+          "next",
           &sequence - sequences.data(), sequence.size());
     }
     rows = std::max(rows, sequence.size() - 1);

@@ -7,9 +7,9 @@ namespace fovea {
 
 bool is_held_out(std::span<const std::int64_t> ids, double share) {
   if (!(share > 0 && share < 1)) {
-    fail<ValueError>("[is_held_out] a share of {} held out: some must be, and some must not", share);
+    fail<ValueError>("[is_held_out] the share to hold out is {}: it must be above 0 and below 1", share);
   }
-  // Each id is encrypted with what came before as the key, which mixes all bits of all ids.
+  // Each id is encrypted, and the hash of the ids before it is the key. This mixes all bits of all ids.
   std::uint64_t hash = ids.size();
   for (const std::int64_t id : ids) {
     const auto block = philox(hash, static_cast<std::uint64_t>(id));

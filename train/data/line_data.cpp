@@ -9,7 +9,7 @@ namespace fovea {
 namespace {
 
 void check_batch(const char* name, std::int64_t batch) {
-  if (batch < 1) fail<ValueError>("[{}] a batch of {} lines: at least 1", name, batch);
+  if (batch < 1) fail<ValueError>("[{}] the batch has {} lines: it needs at least 1", name, batch);
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ LineData::LineData(std::string_view text, const Tokenizer& tokenizer) : vocabula
     fail<ValueError>(
         "[LineData] the tokenizer has no token for the newline, which stands before and after each line: "
         "make "
-        "it from the whole text");
+        "the tokenizer from the whole text");
   }
   boundary_ = *newline;
   for (std::int64_t number = 1; !text.empty(); ++number) {
@@ -38,7 +38,7 @@ LineData::LineData(std::string_view text, const Tokenizer& tokenizer) : vocabula
     }
     ids.push_back(boundary_);
   }
-  if (lines_.empty()) fail<ValueError>("[LineData] the text has no lines: at least one is needed");
+  if (lines_.empty()) fail<ValueError>("[LineData] the text has no lines: it needs at least 1");
 }
 
 std::int64_t LineData::context() const {
@@ -48,13 +48,13 @@ std::int64_t LineData::context() const {
 
 const std::vector<std::int64_t>& LineData::line(std::int64_t index) const {
   if (index < 0 || index >= size()) {
-    fail<IndexError>("[LineData::line] line {} is outside the {} there are", index, size());
+    fail<IndexError>("[LineData::line] line {} is outside the {} lines of the data", index, size());
   }
   return lines_[static_cast<std::size_t>(index)];
 }
 
 LineData LineData::select(std::span<const std::int64_t> indices) const {
-  if (indices.empty()) fail<ValueError>("[LineData::select] no lines are selected: at least one is needed");
+  if (indices.empty()) fail<ValueError>("[LineData::select] no lines are selected: select at least 1");
   LineData selected;
   selected.vocabulary_ = vocabulary_;
   selected.boundary_ = boundary_;
@@ -66,7 +66,7 @@ Split<LineData> split(const LineData& data, double validation, Rng& rng) {
   const std::int64_t drawn = detail::validation_size("lines", data.size(), validation);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(data.size()));
   std::iota(indices.begin(), indices.end(), 0);
-  // The first places of a shuffle (Fisher & Yates) are a draw without replacement.
+  // The first places of a Fisher-Yates shuffle are a draw without replacement.
   for (std::int64_t i = 0; i < drawn; ++i) {
     const std::int64_t other = i + rng.uniform_int(data.size() - i);
     std::swap(indices[static_cast<std::size_t>(i)], indices[static_cast<std::size_t>(other)]);
@@ -94,7 +94,7 @@ Batch batch_at(const LineData& data, std::int64_t batch, std::int64_t index) {
   check_batch("batch_at", batch);
   const std::int64_t batches = batch_count(data, batch);
   if (index < 0 || index >= batches) {
-    fail<IndexError>("[batch_at] batch {} is outside the {} there are", index, batches);
+    fail<IndexError>("[batch_at] batch {} is outside the {} batches of the data", index, batches);
   }
   std::vector<std::vector<std::int64_t>> rows;
   const std::int64_t end = std::min((index + 1) * batch, data.size());

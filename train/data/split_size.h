@@ -7,13 +7,15 @@
 
 namespace fovea::detail {
 
-/// How many of `size` items are a fraction of them, rounded up. Throws: ValueError if they are none or all.
+/// The number of items in a fraction of `size` items, rounded up. Throws: ValueError if it is 0 or all of
+/// them.
 inline std::int64_t validation_size(const char* items, std::int64_t size, double fraction) {
-  // 0.7 of 10 may be 7 + 1e-15, and is 7.
+  // Rounding may make 0.7 * 10 a little more than 7, which must not become 8.
   const double part = std::ceil(fraction * static_cast<double>(size) - 1e-6);
   if (!(part >= 1 && part < static_cast<double>(size))) {
-    fail<ValueError>("[split] validation {} of {} {} leaves one of the two parts empty: take 0.1, say",
-                     fraction, size, items);
+    fail<ValueError>(
+        "[split] a fraction of {} of {} {} leaves one of the two parts empty: take 0.1, for example",
+        fraction, size, items);
   }
   return static_cast<std::int64_t>(part);
 }

@@ -9,17 +9,17 @@
 namespace fovea {
 namespace {
 
-// How many rows of T predictions the data has, the last one perhaps a shorter one.
+// The number of rows of T predictions in the data. The last row may be shorter.
 std::int64_t rows_of(const char* name, const TokenData& data, const Blocks& blocks) {
   if (blocks.batch < 1 || blocks.context < 1) {
-    fail<ValueError>("[{}] a batch of {} blocks of {} tokens: at least 1 each", name, blocks.batch,
-                     blocks.context);
+    fail<ValueError>("[{}] a batch of {} blocks of {} tokens is empty: both must be at least 1", name,
+                     blocks.batch, blocks.context);
   }
   const std::int64_t predicted = data.size() - 1;
   if (predicted < blocks.context) {
     fail<ValueError>(
-        "[{}] a context of {} tokens and the one after it need {}, and the data has {}: take a longer text "
-        "or a "
+        "[{}] a context of {} tokens and the next token need {}, but the data has {}: take a longer text or "
+        "a "
         "shorter context",
         name, blocks.context, blocks.context + 1, data.size());
   }
@@ -62,7 +62,7 @@ Batch batch_at(const TokenData& data, const Blocks& blocks, std::int64_t index) 
   const std::int64_t all = rows_of("batch_at", data, blocks);
   const std::int64_t batches = batch_count(data, blocks);
   if (index < 0 || index >= batches) {
-    fail<IndexError>("[batch_at] batch {} is outside the {} there are", index, batches);
+    fail<IndexError>("[batch_at] batch {} is outside the {} batches of the data", index, batches);
   }
   std::vector<std::vector<std::int64_t>> rows;
   const std::int64_t end = std::min((index + 1) * blocks.batch, all);

@@ -1,18 +1,17 @@
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "autograd/base/fail.h"
 #include "fovea/train/data/text_data.h"
 #include "train/io/file.h"
+#include "train/io/little_endian.h"
 
 namespace fovea {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "token files are read as they are");
-
 constexpr std::int64_t most_of_16_bits = 65536;
 
+// The first bytes of a token file, which text_data.h documents.
 struct Header {
   std::array<char, 8> magic{'F', 'O', 'V', 'E', 'A', 'I', 'D', '1'};
   std::uint32_t width = 0;
@@ -43,7 +42,7 @@ std::vector<std::byte> narrow(std::span<const std::int64_t> ids) {
 
 }  // namespace
 
-// Ids in a file, or in memory in the same form.
+// Ids in a mapped file, or in memory in the same form.
 struct TokenData::Storage {
   std::unique_ptr<detail::MappedFile> file;
   std::vector<std::byte> memory;
@@ -90,25 +89,26 @@ TokenData TokenData::open(const std::filesystem::path& path) {
   const auto storage = Storage::map("TokenData::open", path);
   const std::span<const std::byte> bytes = storage->ids;
   const auto refuse = [&](const std::string& found) {
-    fail<FileError>("[TokenData::open] '{}' is no token file: {}", storage->name, found);
+    fail<FileError>("[TokenData::open] '{}' is not a token file: {}", storage->name, found);
   };
   Header header;
   const std::array<char, 8> magic = header.magic;
   if (bytes.size() < sizeof(header)) {
-    refuse(fmt::format("it has {} bytes, and a header alone has {}", bytes.size(), sizeof(header)));
+    refuse(fmt::format("it has {} bytes, but a header has {}", bytes.size(), sizeof(header)));
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != magic) {
-    refuse("it does not begin with FOVEAID1; a text is read by read_text, a file of bare ids by open_raw");
+    refuse(
+        "it does not begin with FOVEAID1; read_text reads a text, and open_raw a file of ids without header");
   }
   const std::uint64_t most = header.width == 2 ? most_of_16_bits : std::uint64_t{1} << 32;
   if ((header.width != 2 && header.width != 4) || header.zero != 0 || header.vocabulary > most) {
-    refuse(fmt::format("its header says {} bytes an id and a vocabulary of {}", header.width,
+    refuse(fmt::format("its header says {} bytes per id and a vocabulary of {}", header.width,
                        header.vocabulary));
   }
   const std::span<const std::byte> ids = bytes.subspan(sizeof(header));
   if (ids.size() % header.width != 0 || ids.size() / header.width != header.count) {
-    refuse(fmt::format("its header says {} ids of {} bytes, and {} bytes follow; was it written to the end?",
+    refuse(fmt::format("its header says {} ids of {} bytes, but {} bytes follow; was it written to the end?",
                        header.count, header.width, ids.size()));
   }
   storage->ids = ids;
@@ -121,7 +121,7 @@ TokenData TokenData::open(const std::filesystem::path& path) {
 TokenData TokenData::open_raw(const std::filesystem::path& path, std::int64_t vocabulary) {
   const auto storage = Storage::map("TokenData::open_raw", path);
   if (storage->ids.size() % 2 != 0) {
-    fail<FileError>("[TokenData::open_raw] '{}' has {} bytes, an odd number: ids of 16 bits have 2 each",
+    fail<FileError>("[TokenData::open_raw] '{}' has {} bytes, an odd number: an id of 16 bits has 2",
                     storage->name, storage->ids.size());
   }
   storage->vocabulary = vocabulary;
@@ -145,13 +145,13 @@ std::int64_t TokenData::vocabulary() const { return storage_->vocabulary; }
 void TokenData::read(std::int64_t begin, std::span<std::int64_t> ids) const {
   const auto count = static_cast<std::int64_t>(ids.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
-    fail<IndexError>("[TokenData::read] {} ids from position {} on are more than there are of {}", count,
-                     begin, size_);
+    fail<IndexError>("[TokenData::read] {} ids from position {} on were asked for, but the data has {}",
+                     count, begin, size_);
   }
   const std::byte* from = storage_->part(begin_ + begin, count).data();
   storage_->width == 2 ? widen<std::uint16_t>(from, ids) : widen<std::uint32_t>(from, ids);
   for (const std::int64_t& id : ids) {
-    // In memory they were checked when they came.
+    // Ids in memory were checked when the data was made; those of a file are checked as they are read.
     if (id >= vocabulary()) {
       fail<FileError>("[TokenData::read] id {} at position {} of '{}' is outside the vocabulary of {}", id,
                       begin_ + begin + (&id - ids.data()), storage_->name, vocabulary());
@@ -161,7 +161,7 @@ void TokenData::read(std::int64_t begin, std::span<std::int64_t> ids) const {
 
 TokenData TokenData::slice(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || begin > end || end > size_) {
-    fail<IndexError>("[TokenData::slice] [{}, {}) is no range within the {} ids", begin, end, size_);
+    fail<IndexError>("[TokenData::slice] [{}, {}) is not a range within the {} ids", begin, end, size_);
   }
   return {storage_, begin_ + begin, end - begin};
 }

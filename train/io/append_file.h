@@ -9,25 +9,28 @@
 
 namespace fovea::detail {
 
-/// A log: a file that only grows, and that a resumed run cuts to what it was. Writes are gathered until
-/// `flush`. Errors are FileErrors with the path and the system's reason.
+/// A file that only grows, such as a log. A run that resumes from a checkpoint cuts it to the size that it
+/// had when the checkpoint was saved. Appended text is kept in memory until `flush`. All errors are
+/// FileErrors with the path and the system's reason.
 class AppendFile {
  public:
-  /// Opens a file, or makes it, to go on after its first `size` bytes. A file that is not there is begun
-  /// anew, whatever the size. Throws: FileError if it is shorter. It is not cut yet.
+  /// Opens a file to append after its first `size` bytes; what lies beyond them stays until `cut`. A file
+  /// that does not exist is created, whatever `size` is. Throws: FileError if the file is shorter than
+  /// `size`.
   AppendFile(std::filesystem::path path, std::uint64_t size);
   AppendFile(AppendFile&&) noexcept = default;
   AppendFile& operator=(AppendFile&&) = delete;
   ~AppendFile();
 
-  /// Drops what is beyond the size.
+  /// Removes what lies beyond the size.
   void cut();
   void append(std::string_view text) { buffer_ += text; }
+  /// Hands all appended text to the system.
   void flush();
-  /// Flushes to the disk.
+  /// Waits until all appended text is on the disk.
   void sync();
 
-  /// With what is not flushed yet.
+  /// The size of the file and of the text that is not flushed yet.
   std::uint64_t size() const { return size_ + buffer_.size(); }
 
  private:
@@ -36,7 +39,7 @@ class AppendFile {
 
   std::filesystem::path path_;
   Descriptor file_;
-  std::uint64_t size_ = 0;  // of the file
+  std::uint64_t size_ = 0;  // without the buffer
   bool synced_ = false;
   std::string buffer_;
 };

@@ -36,9 +36,10 @@ std::string temporary_name() {
   return fmt::format("{}{:08x}{:08x}{}", temporary_prefix, device(), device(), temporary_suffix);
 }
 
-// read(2) and write(2) take at most about 2^31 bytes.
+// read(2) and write(2) transfer at most about 2^31 bytes in one call.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
+// The result of a system call, which is repeated as long as signals interrupt it.
 template <class Call>
 auto retried(const Call& call) {
   auto result = call();
@@ -57,13 +58,13 @@ Descriptor::~Descriptor() {
 }
 
 InputFile::InputFile(const char* function, const fs::path& path)
-    // Without O_NONBLOCK a named pipe that nobody writes to would be waited for.
+    // Without O_NONBLOCK, opening a named pipe would wait for somebody to write to it.
     : function_(function), path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   struct stat status = {};
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) {
     fail<FileError>("[{}] can't open '{}': {}", function_, path.string(), system_text(errno));
   }
-  if (!S_ISREG(status.st_mode)) fail<FileError>("[{}] '{}' is no regular file", function_, path.string());
+  if (!S_ISREG(status.st_mode)) fail<FileError>("[{}] '{}' is not a regular file", function_, path.string());
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -74,7 +75,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     });
     if (n < 0) fail<FileError>("[{}] can't read '{}': {}", function_, path_.string(), system_text(errno));
     if (n == 0) {
-      fail<FileError>("[{}] '{}' ends at byte {}: it became shorter while it was read", function_,
+      fail<FileError>("[{}] '{}' ends at byte {}: another program cut it while it was read", function_,
                       path_.string(), offset);
     }
     offset += static_cast<std::uint64_t>(n);
@@ -84,7 +85,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 
 MappedFile::MappedFile(const char* function, const fs::path& path) {
   const InputFile file(function, path);
-  if (file.size() == 0) return;  // which can't be mapped
+  if (file.size() == 0) return;  // mmap refuses a length of 0
   const auto size = static_cast<std::size_t>(file.size());
   void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor().get(), 0);
   if (mapped == MAP_FAILED) {  // NOLINT: the macro has a cast
@@ -103,11 +104,12 @@ AtomicFile::AtomicFile(const char* function, const fs::path& path)
   std::error_code error;
   const fs::file_status found = fs::symlink_status(path, error);
   if (fs::exists(found) && !fs::is_regular_file(found) && !fs::is_symlink(found)) {
-    fail<FileError>("[{}] can't write '{}': it is there already, and is no regular file", function_,
+    fail<FileError>("[{}] can't write '{}': the path exists and is not a regular file", function_,
                     path.string());
   }
   sweep_temporary_files(folder_);
-  // A sweep elsewhere may take the new file for a stale one in the instant before it is locked: then anew.
+  // Another program may sweep the folder before the new file is locked and remove it as stale. Then its link
+  // count is 0, and another file is made.
   struct stat status = {};
   do {
     const fs::path name = folder_ / temporary_name();
@@ -126,7 +128,7 @@ void AtomicFile::give_up(const char* action) const {
   const std::string reason = system_text(errno);
   const bool was_there = fs::exists(fs::symlink_status(path_));
   fail<FileError>("[{}] can't {} '{}': {}{}", function_, action, path_.string(), reason,
-                  was_there ? "; the older file there is as it was" : "");
+                  was_there ? "; the older file there is unchanged" : "");
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -140,15 +142,15 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (!flush(file_.get())) give_up("flush");
-  // Renamed while still open, and so locked: no sweep comes between.
+  // The file is still open and so still locked: no sweep can remove it before it is renamed.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("replace");
   temporary_.clear();
   const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems have no flush of folders, and say EINVAL.
+  // Some file systems can't flush folders and return EINVAL.
   if (!folder.is_open() || (!flush(folder.get()) && errno != EINVAL)) {
     fail<FileError>(
-        "[{}] wrote '{}', but can't flush its folder: {}; it may be lost if the machine stops now", function_,
-        path_.string(), system_text(errno));
+        "[{}] wrote '{}', but can't flush its folder: {}; the file may be lost if the machine stops now",
+        function_, path_.string(), system_text(errno));
   }
 }
 
@@ -157,7 +159,7 @@ void sweep_temporary_files(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (!is_temporary(entry->path().filename().string())) continue;
     const Descriptor file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    // Whoever is writing it holds the lock.
+    // A program that is still writing the file holds its lock.
     if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
   }
 }

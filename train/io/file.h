@@ -7,12 +7,12 @@
 #include <string_view>
 #include <utility>
 
-// Files that are read at any place or mapped into memory, and files that appear as a whole. Errors are
-// FileErrors that begin with the name of the function that asked, "[load_safetensors]", and have the path and
-// the system's reason.
+/// Files that are read at any offset or mapped into memory, and files that are replaced atomically. All
+/// errors are FileErrors with the path and the system's reason. They begin with the name of the function that
+/// the user called, such as "[load_safetensors]".
 namespace fovea::detail {
 
-/// An open file descriptor.
+/// Owns an open file descriptor and closes it.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -38,7 +38,7 @@ class InputFile {
 
   std::uint64_t size() const { return size_; }
   const Descriptor& descriptor() const { return file_; }
-  /// Fills `to` from that place. Throws: FileError, also where the file ends before.
+  /// Fills `to` with the bytes from `offset` on. Throws: FileError, also if the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:
@@ -48,8 +48,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The bytes of a regular file, mapped into memory: pages are read as they are touched, and shared with other
-/// processes. The file must not become shorter meanwhile, or a read beyond its end ends the program.
+/// The bytes of a regular file, mapped into memory: a page is read when it is first touched, and processes
+/// share it. The file must not become shorter meanwhile, because reading beyond its end kills the program
+/// (SIGBUS).
 class MappedFile {
  public:
   MappedFile(const char* function, const std::filesystem::path& path);
@@ -65,10 +66,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// A file that replaces the one at `path` when it is committed; before that, nothing there has changed.
+/// Writes a file that replaces the one at `path` when it is committed. Until then the path is unchanged.
 class AtomicFile {
  public:
-  /// Opens a temporary file in the folder of `path`, and removes those that killed programs left there.
+  /// Creates a temporary file in the folder of `path`, and removes those that killed programs left there.
   AtomicFile(const char* function, const std::filesystem::path& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -77,7 +78,7 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Flushes the file to the disk, renames it and flushes the folder.
+  /// Flushes the file to the disk, renames it to `path` and flushes the folder.
   void commit();
 
  private:
@@ -86,11 +87,11 @@ class AtomicFile {
   const char* function_;
   std::filesystem::path path_;
   std::filesystem::path folder_;
-  std::filesystem::path temporary_;  // empty once renamed
+  std::filesystem::path temporary_;  // empty once it is renamed
   Descriptor file_;
 };
 
-/// Removes the temporary files of AtomicFiles in a folder whose programs no longer run, and no others.
+/// Removes the temporary files in a folder that AtomicFiles of killed programs have left, and no others.
 void sweep_temporary_files(const std::filesystem::path& folder);
 
 }  // namespace fovea::detail

@@ -1,8 +1,6 @@
 #include "fovea/train/io/npy.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -12,29 +10,17 @@
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/ops.h"
+#include "train/io/crc.h"
 #include "train/io/file.h"
+#include "train/io/little_endian.h"
 
 namespace fovea {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "elements are written as they lie in memory");
+std::string u16(std::uint64_t value) { return detail::little_endian(static_cast<std::uint16_t>(value)); }
+std::string u32(std::uint64_t value) { return detail::little_endian(static_cast<std::uint32_t>(value)); }
 
-// Little-endian fields, one after the other.
-class Fields {
- public:
-  Fields& u16(std::uint64_t value) { return add(value, 2); }
-  Fields& u32(std::uint64_t value) { return add(value, 4); }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  Fields& add(std::uint64_t value, int count) {
-    for (int i = 0; i < count; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xffU);
-    return *this;
-  }
-  std::string bytes_;
-};
-
-// --- NPY ---
+// --- NPY -------------------------------------------------------------------------------------------------
 
 std::string npy_header(const Tensor& x) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
@@ -43,7 +29,7 @@ std::string npy_header(const Tensor& x) {
   const std::size_t total = (before + text.size() + 1 + alignment - 1) / alignment * alignment;
   text.resize(total - before - 1, ' ');
   text += '\n';
-  return std::string("\x93NUMPY\x01\x00", 8) + Fields().u16(text.size()).bytes() + text;
+  return std::string("\x93NUMPY\x01\x00", 8) + u16(text.size()) + text;
 }
 
 std::span<const std::byte> elements_of(const Tensor& x) {
@@ -54,74 +40,65 @@ std::span<const std::byte> elements_of(const Tensor& x) {
   return bytes;
 }
 
-// --- ZIP (PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16) ---
+// --- ZIP (PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16) -------------------------------------------------
 
 constexpr std::uint64_t largest_zip = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t most_members = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t longest_name = 65'000;
+constexpr int local_signature = 0x04034b50;
 
-// The reflected polynomial 0x04c11db7, a byte at a time.
-constexpr std::array<std::uint32_t, 256> crc_table = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < table.size(); ++i) {
-    std::uint32_t c = i;
-    for (int bit = 0; bit < 8; ++bit) c = (c & 1U) ? c >> 1U ^ 0xedb88320U : c >> 1U;
-    table[i] = c;
-  }
-  return table;
-}();
-
-std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
-  crc = ~crc;
-  for (const std::byte b : bytes)
-    crc = crc >> 8U ^ crc_table[(crc ^ std::to_integer<std::uint32_t>(b)) & 0xffU];
-  return ~crc;
-}
-
-/// One tensor as a member of the archive, stored as it is.
+// A tensor as a member of the archive, not compressed.
 struct ZipMember {
   std::string name;
   std::string header;
-  Tensor value;              // row-major
-  std::uint64_t offset = 0;  // of its local header
+  Tensor value;              // contiguous
+  std::uint64_t offset = 0;  // where its local header begins
 
   std::uint64_t size() const { return header.size() + elements_of(value).size(); }
 };
 
-// What the local header and the central directory say in the same order.
-void add_common_fields(Fields& fields, const ZipMember& member, std::uint32_t crc) {
+// The fields that a member's local header and its entry in the central directory have in common.
+std::string common_fields(const ZipMember& member, std::uint32_t crc) {
   constexpr int version = 20, utf8_name = 1 << 11, stored = 0;
-  constexpr int midnight = 0, first_of_1980 = 1 << 5 | 1;  // the same bytes for the same tensors
-  fields.u16(version).u16(utf8_name).u16(stored).u16(midnight).u16(first_of_1980);
-  fields.u32(crc).u32(member.size()).u32(member.size()).u16(member.name.size()).u16(0);
+  // A fixed date gives the same bytes for the same tensors.
+  constexpr int midnight = 0, first_of_1980 = 1 << 5 | 1;
+  constexpr int no_extra_field = 0;
+  return u16(version) + u16(utf8_name) + u16(stored) + u16(midnight) + u16(first_of_1980) + u32(crc) +
+         u32(member.size()) + u32(member.size()) + u16(member.name.size()) + u16(no_extra_field);
 }
 
 std::string directory_entry(const ZipMember& member, std::uint32_t crc) {
-  Fields fields;
-  fields.u32(0x02014b50).u16(20);
-  add_common_fields(fields, member, crc);
-  fields.u16(0).u16(0).u16(0).u32(0).u32(member.offset);
-  return fields.bytes() + member.name;
+  constexpr int signature = 0x02014b50, made_by_version = 20, no_comment = 0, first_disk = 0;
+  constexpr int internal_attributes = 0, external_attributes = 0;
+  return u32(signature) + u16(made_by_version) + common_fields(member, crc) + u16(no_comment) +
+         u16(first_disk) + u16(internal_attributes) + u32(external_attributes) + u32(member.offset) +
+         member.name;
+}
+
+std::string end_record(std::size_t members, std::size_t directory_size, std::uint64_t directory_begin) {
+  constexpr int signature = 0x06054b50, this_disk = 0, disk_of_directory = 0, no_comment = 0;
+  return u32(signature) + u16(this_disk) + u16(disk_of_directory) + u16(members) + u16(members) +
+         u32(directory_size) + u32(directory_begin) + u16(no_comment);
 }
 
 std::vector<ZipMember> members_of(const std::vector<NamedTensor>& tensors) {
   std::vector<ZipMember> members;
   std::set<std::string_view> names;
-  std::uint64_t archive = 22;  // the end record
+  std::uint64_t archive = 22;  // bytes; the end record has 22
   constexpr std::uint64_t local_header = 30, directory_header = 46;
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || name.size() > longest_name) {
-      fail<ValueError>("[save_npz] a name has {} bytes: it must have 1 to {}", name.size(), longest_name);
+      fail<ValueError>("[save_npz] a name has {} bytes: names must have 1 to {}", name.size(), longest_name);
     }
-    if (!names.insert(name).second) fail<ValueError>("[save_npz] '{}' is in the list twice", name);
+    if (!names.insert(name).second) fail<ValueError>("[save_npz] the name '{}' is in the list twice", name);
     ZipMember member{name + ".npy", npy_header(tensor), contiguous(tensor.detach())};
     archive += local_header + directory_header + 2 * member.name.size() + member.size();
     members.push_back(std::move(member));
   }
   if (archive >= largest_zip || members.size() >= most_members) {
     fail<ValueError>(
-        "[save_npz] {} tensors and {} bytes are more than an archive can hold: use several, or "
-        "save_safetensors",
+        "[save_npz] {} tensors with {} bytes are more than a ZIP archive can hold: write several archives, "
+        "or use save_safetensors",
         members.size(), archive);
   }
   return members;
@@ -150,20 +127,14 @@ void save_npz(const std::filesystem::path& path, const std::vector<NamedTensor>&
   for (ZipMember& member : members) {
     member.offset = written;
     const std::uint32_t crc =
-        crc32(crc32(0, std::as_bytes(std::span(member.header))), elements_of(member.value));
-    Fields fields;
-    fields.u32(0x04034b50);
-    add_common_fields(fields, member, crc);
-    write_text(fields.bytes() + member.name + member.header);
+        detail::crc32(elements_of(member.value), detail::crc32(std::as_bytes(std::span(member.header))));
+    write_text(u32(local_signature) + common_fields(member, crc) + member.name + member.header);
     write(elements_of(member.value));
     directory += directory_entry(member, crc);
   }
   const std::uint64_t directory_begin = written;
   write_text(directory);
-  Fields end;
-  end.u32(0x06054b50).u16(0).u16(0).u16(members.size()).u16(members.size());
-  end.u32(directory.size()).u32(directory_begin).u16(0);
-  write_text(end.bytes());
+  write_text(end_record(members.size(), directory.size(), directory_begin));
   file.commit();
 }
 

@@ -2,25 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <functional>
 #include <set>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "fovea/autograd/ops.h"
 #include "train/io/file.h"
+#include "train/io/little_endian.h"
 #include "train/io/safetensors_header.h"
 
 namespace fovea {
 namespace {
 
-// Elements are read and written as they lie in memory.
-static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
-
 constexpr std::uint64_t length_bytes = 8;
 
-/// Bytes that can be read at any place: a file's, or memory.
+// Bytes that can be read at any offset, from a file or from memory.
 struct Source {
   std::string what;  // "[load_safetensors] 'model.safetensors'"
   std::uint64_t size;
@@ -35,18 +33,17 @@ Source source_of(const std::string& function, const std::filesystem::path& path,
 
 SafetensorsHeader read_header(const Source& source) {
   if (source.size < length_bytes) {
-    fail<FileError>("{}: {} bytes are no safetensors file, which begins with 8 for the length of its header",
+    fail<FileError>("{}: {} bytes are no safetensors file, which begins with 8 bytes for its header's length",
                     source.what, source.size);
   }
   std::uint64_t length = 0;
   source.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > source.size - length_bytes || length > detail::largest_header) {
     fail<FileError>(
-        "{}: its first 8 bytes say that the header has {} bytes, and {}: is it a safetensors file, and "
-        "whole?",
+        "{}: its first 8 bytes say that the header has {} bytes, but {}: is it a whole safetensors file?",
         source.what, length,
         length > detail::largest_header ? "at most 100,000,000 are allowed"
-                                        : fmt::format("{} follow", source.size - length_bytes));
+                                        : fmt::format("only {} follow", source.size - length_bytes));
   }
   std::string text(length, '\0');
   source.read(length_bytes, std::as_writable_bytes(std::span(text)));
@@ -56,17 +53,17 @@ SafetensorsHeader read_header(const Source& source) {
   return header;
 }
 
-// f16 (1 sign bit, 5 of exponent, 10 of fraction) has subnormals where f32 still has none.
+// f16 has a sign bit, 5 bits of exponent and 10 of fraction. Its subnormal numbers are normal in f32.
 float from_f16(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16U;
   const std::uint32_t rest = bits & 0x7fffU;
   if (rest >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | (rest & 0x3ffU) << 13U);
-  // The bits in f32's place, whose exponent then counts from 2^-112 of what f16's does.
+  // The exponent's bias is 15 in f16 and 127 in f32, so the bits moved into f32's place are 2^112 too small.
   const float magnitude = std::bit_cast<float>(rest << 13U) * 0x1p112F;
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// bf16 is the upper half of an f32.
+// bf16 has the upper 16 bits of an f32.
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
 void read_halves(const Source& source, std::uint64_t offset, float (*convert)(std::uint16_t),
@@ -106,8 +103,8 @@ SafetensorsFile load_from(const Source& source, const LoadSafetensorsOptions& op
   const auto other = std::ranges::find_if(header.entries, is_other);
   if (other != header.entries.end() && !options.skip_other_dtypes) {
     fail<FileError>(
-        "{}: tensor {} is {}, and Fovea's tensors are f32 or f64, made of F32, F64, F16 and BF16; pass "
-        "{{.skip_other_dtypes = true}} to leave it out",
+        "{}: tensor {} is {}, but only F32, F64, F16 and BF16 can be loaded: pass "
+        "{{.skip_other_dtypes = true}} to skip it",
         source.what, detail::in_quotes(other->name), other->dtype);
   }
   std::set<std::string_view> skipped;
@@ -129,7 +126,7 @@ SafetensorsFile load_from(const Source& source, const LoadSafetensorsOptions& op
   return file;
 }
 
-// The wider dtype first, so that every element is aligned in the file as in memory.
+// The wider dtype comes first, so that every element is aligned to its size in the file.
 std::vector<NamedTensor> in_file_order(const State& state) {
   std::vector<NamedTensor> tensors;
   for (const auto& [name, tensor] : state.tensors) tensors.push_back({name, contiguous(tensor.detach())});
@@ -152,11 +149,11 @@ void save_safetensors(const std::filesystem::path& path, const State& state, con
   const std::string text = detail::format_header(header);
   const std::uint64_t length = text.size();
   if (length > detail::largest_header) {
-    fail<ValueError>("[save_safetensors] the names and metadata take {} bytes, and 100,000,000 are allowed",
-                     length);
+    fail<ValueError>(
+        "[save_safetensors] the names and metadata take {} bytes: at most 100,000,000 are allowed", length);
   }
   detail::AtomicFile file("save_safetensors", path);
-  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(detail::little_endian(length));
   file.write(text);
   for (const NamedTensor& named : tensors) {
     const Tensor& tensor = named.tensor;

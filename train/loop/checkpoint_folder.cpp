@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <map>
 #include <system_error>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 
 namespace fovea::detail {
 namespace {
@@ -28,12 +28,9 @@ fs::path name_of(std::int64_t step) { return fmt::format("{}{:0{}}{}", prefix, s
 // The step in a checkpoint's name, or -1.
 std::int64_t step_of(const std::string& name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return -1;
-  std::int64_t step = -1;
-  const char* begin = name.data() + prefix.size();
-  const char* end = name.data() + name.size() - suffix.size();
-  if (end - begin < static_cast<std::ptrdiff_t>(digits)) return -1;
-  const auto [stop, error] = std::from_chars(begin, end, step);
-  return error == std::errc() && stop == end ? step : -1;
+  const std::string_view number =
+      std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  return number.size() < digits ? -1 : detail::whole_number(number).value_or(-1);
 }
 
 }  // namespace

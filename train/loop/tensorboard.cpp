@@ -1,29 +1,12 @@
 #include "train/loop/tensorboard.h"
 
-#include <array>
 #include <bit>
+
+#include "train/io/crc.h"
+#include "train/io/little_endian.h"
 
 namespace fovea::detail {
 namespace {
-
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  constexpr std::uint32_t polynomial = 0x82f63b78U;  // its bits in reverse
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? polynomial : 0U);
-    table[byte] = crc;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> crc_table = make_crc_table();
-
-template <class T>
-std::string little_endian(T value) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof(T); ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xffU);
-  return bytes;
-}
 
 // Protocol buffers: a field is its number and wire type, then a variable-length integer, 8 or 4 bytes, or a
 // length and so many bytes.
@@ -64,13 +47,6 @@ std::string tf_record(std::string_view data) {
 }
 
 }  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) {
-  std::uint32_t crc = ~0U;
-  for (const char byte : bytes)
-    crc = crc_table[(crc ^ static_cast<unsigned char>(byte)) & 0xffU] ^ (crc >> 8U);
-  return ~crc;
-}
 
 std::string tensorboard_beginning(double time) {
   return tf_record(double_field(event_time, time) + text_field(event_version, "brain.Event:2"));

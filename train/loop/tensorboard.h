@@ -21,7 +21,4 @@ std::string tensorboard_beginning(double time);
 /// The record of some scalars at a step. Its length does not depend on the time or the values.
 std::string tensorboard_record(double time, std::int64_t step, std::span<const Scalar> scalars);
 
-/// CRC-32C (Castagnoli's polynomial), as in RFC 3720.
-std::uint32_t crc32c(std::string_view bytes);
-
 }  // namespace fovea::detail

@@ -23,11 +23,4 @@ std::int64_t width_of(std::FILE* stream) {
   return known ? size.ws_col : 80;
 }
 
-std::string with_commas(std::int64_t n) {
-  std::string digits = std::to_string(n);
-  const std::size_t sign = n < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > sign + 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
-}
-
 }  // namespace fovea::detail

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "autograd/base/text.h"
 #include "fovea/autograd/base/export.h"
 
 // What programs need to know to write for people. The library's own, shared with its program.
@@ -18,8 +19,5 @@ FOVEA_API bool is_terminal(std::FILE* stream);
 
 /// Columns of the terminal, or 80 where there is none.
 FOVEA_API std::int64_t width_of(std::FILE* stream);
-
-/// 1234567 as "1,234,567".
-FOVEA_API std::string with_commas(std::int64_t n);
 
 }  // namespace fovea::detail

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t pairs = 8, keys = 26, values = 10;
 
-// Keys are letters, and values digits.
+// The keys are letters, and the values are digits.
 Vocabulary letters_and_digits() {
   std::vector<std::string> words;
   for (char letter = 'a'; letter <= 'z'; ++letter) words.emplace_back(1, letter);
@@ -15,7 +15,7 @@ Vocabulary letters_and_digits() {
   return Vocabulary(std::move(words));
 }
 
-// So many different ones of {0, ..., below - 1}, in random order.
+// Draws `count` different numbers from {0, ..., below - 1}, in random order.
 std::vector<std::int64_t> draw_different(std::int64_t count, std::int64_t below, Rng& rng) {
   std::vector<std::int64_t> drawn;
   while (std::ssize(drawn) < count) {
@@ -31,21 +31,21 @@ std::vector<PromptAnswer> draw(Rng& rng) {
     value.push_back(keys + rng.uniform_int(values));
     told.insert(told.end(), {key[static_cast<std::size_t>(i)], value.back()});
   }
-  std::vector<PromptAnswer> rounds;
+  std::vector<PromptAnswer> questions;
   for (const std::int64_t asked : draw_different(pairs, pairs, rng)) {
     const auto i = static_cast<std::size_t>(asked);
-    rounds.push_back({.prompt = {key[i]}, .answer = {value[i]}});
+    questions.push_back({.prompt = {key[i]}, .answer = {value[i]}});
   }
-  rounds.front().prompt.insert(rounds.front().prompt.begin(), told.begin(), told.end());
-  return rounds;
+  questions.front().prompt.insert(questions.front().prompt.begin(), told.begin(), told.end());
+  return questions;
 }
 
 }  // namespace
 
-// Arora et al. 2023, "Zoology": with all keys asked, not only one, there is more to learn from in each batch.
+// Arora et al. 2023, "Zoology". All keys are asked for, not only one, so that each batch teaches more.
 std::unique_ptr<Task> associative_recall() {
   return std::make_unique<AnswerTask>(AnswerTask::Definition{
-      .summary = "Given 8 letters, each with a digit, say the digit of a letter; then of each other",
+      .summary = "Given 8 letters, each with a digit, say the digit of every letter, in random order",
       .vocabulary = letters_and_digits(),
       .instance = draw,
       .recipe = {.model = without_biases({.d_model = 64, .heads = 1, .layers = 2}),

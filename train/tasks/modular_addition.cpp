@@ -1,5 +1,5 @@
 #include "fovea/train/tasks/answer_task.h"
-#include "train/tasks/number_words.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::tasks {
 namespace {
@@ -13,11 +13,11 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 
 }  // namespace
 
-// Power et al. 2022, "Grokking": what is seen is soon known by heart, and what is held out is right only once
-// weight decay has led to the rule.
+// Power et al. 2022, "Grokking": a model soon knows the pairs that it has seen by heart, but gets held-out
+// pairs right only when weight decay has led it to the rule.
 std::unique_ptr<Task> modular_addition() {
   return std::make_unique<AnswerTask>(
-      AnswerTask::Definition{.summary = "Say a + b mod 97, when half of all pairs (a, b) are held out",
+      AnswerTask::Definition{.summary = "Say a + b mod 97, with half of all pairs (a, b) held out",
                              .vocabulary = detail::number_words(p, {"+", "="}),
                              .instance = draw,
                              .held_out = 0.5,

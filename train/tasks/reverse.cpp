@@ -1,5 +1,5 @@
 #include "fovea/train/tasks/answer_task.h"
-#include "train/tasks/number_words.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::tasks {
 namespace {
@@ -17,7 +17,7 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 
 std::unique_ptr<Task> reverse() {
   return std::make_unique<AnswerTask>(
-      AnswerTask::Definition{.summary = "Say 16 tokens of 32 kinds, the last one first",
+      AnswerTask::Definition{.summary = "Repeat 16 random tokens of 32 kinds in reverse order",
                              .vocabulary = detail::number_words(kinds, {"="}),
                              .instance = draw,
                              .recipe = {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "fovea/train/tasks/answer_task.h"
-#include "train/tasks/number_words.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::tasks {
 namespace {
@@ -20,7 +20,7 @@ std::vector<PromptAnswer> draw(Rng& rng) {
 
 std::unique_ptr<Task> sorting() {
   return std::make_unique<AnswerTask>(
-      AnswerTask::Definition{.summary = "Put 16 tokens of 32 kinds in order",
+      AnswerTask::Definition{.summary = "Sort 16 random numbers below 32",
                              .vocabulary = detail::number_words(kinds, {"="}),
                              .instance = draw,
                              .recipe = {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2}),

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view version = "#version: 0.2\n";
 
-// Calls `read`, and says of its errors in which file they are.
+// Calls `read` and adds to its errors the file in which they are.
 template <class Read>
 auto in_file(const std::filesystem::path& path, const Read& read) {
   try {
@@ -18,11 +18,11 @@ auto in_file(const std::filesystem::path& path, const Read& read) {
   } catch (const ValueError& error) {
     fail<FileError>("[BytePairTokenizer::load] '{}': {}", path.string(), error.what());
   } catch (const nlohmann::json::exception& error) {
-    fail<FileError>("[BytePairTokenizer::load] '{}' is no JSON: {}", path.string(), error.what());
+    fail<FileError>("[BytePairTokenizer::load] '{}' is not valid JSON: {}", path.string(), error.what());
   }
 }
 
-// The lines of a merges.txt after its version, if it has one.
+// Reads the lines of a merges.txt. The first one may be a version, which is skipped.
 void add_merges(std::string_view text, detail::BytePairReader& reader) {
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());

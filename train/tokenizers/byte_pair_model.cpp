@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "train/tokenizers/utf8.h"
 
 namespace fovea::detail {
@@ -16,6 +17,8 @@ bool is_visible(unsigned byte) {
   return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != soft_hyphen);
 }
 
+// GPT-2's letters, one for each byte: a visible character of Latin-1 stands for itself, and U+0100, U+0101
+// and so on stand for the other bytes.
 struct Letters {
   std::array<unsigned char, 256> bytes{};  // in the order of their letters
   std::array<char32_t, 256> of_byte{};
@@ -40,7 +43,7 @@ const Letters& letters() {
   return made;
 }
 
-// The bytes that letters stand for, or none where one of them is no such letter.
+// The bytes that letters stand for, or nothing if a character of the name is not such a letter.
 std::optional<std::string> bytes_of(std::string_view name) {
   std::string bytes;
   while (!name.empty()) {
@@ -53,7 +56,7 @@ std::optional<std::string> bytes_of(std::string_view name) {
   return bytes;
 }
 
-// Which tokens are a byte or made by a merge: their names are letters.
+// For each token, whether its name is written in letters: it is a byte, or a merge makes it.
 std::vector<bool> written_in_letters(const std::vector<BytePairTokenizer::Merge>& merges, std::size_t size,
                                      const std::function<std::int64_t(std::string_view)>& find) {
   std::vector<bool> written(size);
@@ -76,17 +79,17 @@ std::string letters_of(std::string_view bytes) {
 
 BytePairReader::BytePairReader(const nlohmann::json& vocabulary) {
   if (!vocabulary.is_object() || vocabulary.empty()) {
-    fail<ValueError>("the vocabulary is no object of tokens and their ids, such as {{\"a\": 0}}");
+    fail<ValueError>("the vocabulary is not a JSON object of tokens and their ids, such as {{\"a\": 0}}");
   }
   names_.resize(vocabulary.size());
   for (const auto& [name, id] : vocabulary.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= names_.size()) {
-      fail<ValueError>("the id of token \"{}\" is {}: the ids of {} tokens are 0 to {}", name, id.dump(),
-                       names_.size(), names_.size() - 1);
+      fail<ValueError>("the id of token {} is {}: the ids of {} tokens must be 0 to {}", in_quotes(name),
+                       id.dump(), names_.size(), names_.size() - 1);
     }
     std::string& place = names_[id.get<std::size_t>()];
     if (!ids_.emplace(name, id.get<std::int64_t>()).second || !place.empty()) {
-      fail<ValueError>(R"(tokens "{}" and "{}" have the same id {})", place, name, id.dump());
+      fail<ValueError>("tokens {} and {} have the same id {}", in_quotes(place), in_quotes(name), id.dump());
     }
     if (name.empty()) fail<ValueError>("the token with id {} is empty", id.dump());
     place = name;
@@ -94,32 +97,33 @@ BytePairReader::BytePairReader(const nlohmann::json& vocabulary) {
   for (const unsigned char byte : letters().bytes) {
     const std::string letter = to_utf8(letters().of_byte[byte]);
     if (!ids_.contains(letter)) {
-      fail<ValueError>("byte 0x{:02X} has no token: \"{}\" stands for it, and is missing", byte, letter);
+      fail<ValueError>("byte 0x{:02X} has no token: '{}', which stands for it, is missing", byte, letter);
     }
   }
 }
 
 std::int64_t BytePairReader::id_of(std::string_view name) const {
   const auto found = ids_.find(std::string(name));
-  if (found == ids_.end()) fail<ValueError>("\"{}\" is no token of the vocabulary", name);
+  if (found == ids_.end()) fail<ValueError>("{} is not a token of the vocabulary", in_quotes(name));
   return found->second;
 }
 
 void BytePairReader::add_merge(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || space == 0 || space + 1 == line.size() || line.rfind(' ') != space) {
-    fail<ValueError>("\"{}\" is no merge: two tokens with a space between them", line);
+    fail<ValueError>("{} is not a merge, which is two tokens with a space between them", in_quotes(line));
   }
   const std::string_view left = line.substr(0, space);
   const std::string_view right = line.substr(space + 1);
   const std::string joined = std::string(left).append(right);
   if (!bytes_of(joined)) {
-    fail<ValueError>("\"{}\" has a character that stands for no byte: merges join tokens made of bytes",
-                     line);
+    fail<ValueError>("{} has a character that stands for no byte: merges join tokens that are made of bytes",
+                     in_quotes(line));
   }
   const BytePairTokenizer::Merge merge{id_of(left), id_of(right), id_of(joined)};
   const auto [earlier, is_new] = ranks_.emplace(pair_key(merge.left, merge.right), merges_.size());
-  if (!is_new) fail<ValueError>("\"{}\" is there twice: it is merge {} already", line, earlier->second + 1);
+  if (!is_new)
+    fail<ValueError>("{} is given twice: it is merge {} already", in_quotes(line), earlier->second + 1);
   merges_.push_back(merge);
 }
 
@@ -137,7 +141,8 @@ std::string vocabulary_of(const BytePairTokenizer& tokenizer) {
   const auto id_of = [&](std::string_view letter) { return *tokenizer.find(bytes_of(letter).value()); };
   const std::vector<bool> in_letters =
       written_in_letters(tokenizer.merges(), static_cast<std::size_t>(tokenizer.size()), id_of);
-  // Not by nlohmann::ordered_json, which looks through all keys for each that it is given.
+  // nlohmann::ordered_json would search all keys for each one that is added, so the object is written by
+  // hand.
   std::string vocabulary;
   for (std::int64_t id = 0; id < tokenizer.size(); ++id) {
     const std::string& token = tokenizer.token(id);

@@ -15,10 +15,10 @@ constexpr std::size_t none = static_cast<std::size_t>(-1);
 using Merges = std::vector<BytePairTokenizer::Merge>;
 using Ranks = std::unordered_map<std::uint64_t, std::size_t>;
 
-// Joins the bytes of one word after another: n bytes in O(n log n).
-class Joiner {
+// Merges the bytes of a word, again for each word: O(n log n) for n bytes.
+class WordMerger {
  public:
-  Joiner(const Merges& merges, const Ranks& ranks) : merges_(merges), ranks_(ranks) {}
+  WordMerger(const Merges& merges, const Ranks& ranks) : merges_(merges), ranks_(ranks) {}
 
   void operator()(std::string_view word, const std::array<std::int64_t, 256>& bytes,
                   std::vector<std::int64_t>& ids) {
@@ -33,13 +33,13 @@ class Joiner {
   }
 
  private:
-  // What has become of the word's bytes, linked from left to right.
+  // The tokens of the word so far, as a list linked in both directions.
   struct Part {
     std::int64_t id;
     std::size_t previous;
     std::size_t next;
   };
-  // A merge that the part at a place and its right neighbour could have, when it was found.
+  // A merge of the part at a place with its right neighbour, which was possible when it was queued.
   struct Candidate {
     std::size_t rank;
     std::size_t place;
@@ -58,8 +58,8 @@ class Joiner {
     for (std::size_t i = 0; i < word.size(); ++i) consider(i);
   }
 
-  // The rank of the merge of a part and its right neighbour, if there is one. A part that was joined to its
-  // left neighbour has id -1, which no merge has.
+  // The rank of the merge of a part with its right neighbour, or `none`. A part that was merged into its left
+  // neighbour has id -1.
   std::size_t rank_at(std::size_t place) const {
     const Part& part = parts_[place];
     if (part.id < 0 || part.next == none) return none;
@@ -105,14 +105,14 @@ BytePairTokenizer::BytePairTokenizer(std::vector<std::string> tokens, std::vecto
 
 std::vector<std::int64_t> BytePairTokenizer::encode(std::string_view text) const {
   std::vector<std::int64_t> ids;
-  // A text says most words many times: where the ids of each begin, and how many there are.
+  // Most words occur many times in a text. For each, the position of its ids in the result and their number.
   std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> known;
-  Joiner join(merges_, ranks_);
+  WordMerger merge(merges_, ranks_);
   detail::split_words(text, [&](std::string_view word) {
     const std::size_t begin = ids.size();
     const auto [found, is_new] = known.try_emplace(word, begin, 0);
     if (is_new) {
-      join(word, bytes_, ids);
+      merge(word, bytes_, ids);
       found->second.second = ids.size() - begin;
     } else {
       const std::size_t from = found->second.first;

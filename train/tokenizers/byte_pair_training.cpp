@@ -12,7 +12,7 @@ namespace {
 
 using Merge = BytePairTokenizer::Merge;
 
-// A distinct word of the text, how often it is there, and the tokens that it consists of so far.
+// A distinct word of the text: its tokens so far, and how often it occurs.
 struct Word {
   std::vector<std::uint32_t> tokens;
   std::int64_t count;
@@ -32,7 +32,8 @@ std::vector<Word> distinct_words(std::string_view text, const std::array<std::ui
   return words;
 }
 
-// How often each pair of neighbours is there. A merge changes the counts around its places, no others.
+// Counts how often each pair of neighbouring tokens occurs. A merge updates only the counts around the places
+// where it applies.
 class PairCounts {
  public:
   explicit PairCounts(std::vector<Word> words) : words_(std::move(words)) {
@@ -46,20 +47,20 @@ class PairCounts {
   struct Best {
     std::int64_t count;
     std::uint64_t pair;
-    // The largest is the most frequent, then the one with the lowest ids.
+    // The largest pair is the most frequent one; of equally frequent ones, the one with the lowest ids.
     bool operator<(const Best& other) const {
       return count != other.count ? count < other.count : pair > other.pair;
     }
   };
 
-  // The most frequent pair, or a count of 0.
+  // The most frequent pair, with a count of 0 if there is none.
   Best best() {
     while (!queue_.empty()) {
       const Best top = queue_.top();
       const auto found = pairs_.find(top.pair);
       const std::int64_t now = found == pairs_.end() ? 0 : found->second.count;
       if (now == top.count) return top;
-      // It has become rarer since it was queued.
+      // The pair has become rarer since it was queued, so it is queued again with its present count.
       queue_.pop();
       if (now > 0) queue_.push({now, top.pair});
     }
@@ -78,7 +79,7 @@ class PairCounts {
  private:
   struct Pair {
     std::int64_t count = 0;
-    std::vector<std::size_t> words;  // where it is, or was
+    std::vector<std::size_t> words;  // those that have the pair, or had it
   };
 
   void grow(std::uint32_t left, std::uint32_t right, std::size_t w) {
@@ -115,7 +116,7 @@ class PairCounts {
     tokens.resize(kept);
   }
 
-  // Once for each pair, when its count is final.
+  // Queues each pair once whose count has grown, when the merge is complete.
   void queue_grown() {
     std::ranges::sort(grown_);
     grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
@@ -134,7 +135,7 @@ class PairCounts {
 BytePairTokenizer BytePairTokenizer::train(std::string_view text, const BytePairTraining& options) {
   if (options.merges < 0 || options.min_count < 1) {
     fail<ValueError>(
-        "[BytePairTokenizer::train] {} merges of pairs that are there {} times: at least 0 and 1 are needed",
+        "[BytePairTokenizer::train] merges is {} and min_count is {}: they must be at least 0 and 1",
         options.merges, options.min_count);
   }
   std::vector<std::string> tokens;
@@ -159,7 +160,7 @@ BytePairTokenizer BytePairTokenizer::train(std::string_view text, const BytePair
     const auto right = static_cast<std::size_t>(best.pair & 0xFFFFFFFFU);
     const std::uint32_t token = id_of(tokens[left] + tokens[right]);
     pairs.merge(best.pair, token);
-    // A pair can come back, where a later merge makes a token that was there already.
+    // A later merge can make a token that existed before, and so a pair that was merged before.
     if (merged.insert(best.pair).second) {
       merges.push_back({static_cast<std::int64_t>(left), static_cast<std::int64_t>(right), token});
     }

@@ -13,11 +13,12 @@ using detail::Character;
 
 [[noreturn]] void refuse_byte(const char* name, std::string_view text, std::size_t position) {
   fail<ValueError>(
-      "[{}] byte 0x{:02X} at position {} is not UTF-8: ByteTokenizer and BytePairTokenizer take any bytes",
+      "[{}] byte 0x{:02X} at position {} is not UTF-8: use ByteTokenizer or BytePairTokenizer, which take "
+      "any bytes",
       name, static_cast<unsigned char>(text[position]), position);
 }
 
-// A character as itself, if it can be printed, and by its code.
+// A character's code, and the character itself if it can be printed.
 std::string describe(char32_t code) {
   const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);
   const auto number = static_cast<std::uint32_t>(code);
@@ -26,7 +27,8 @@ std::string describe(char32_t code) {
 }
 
 std::vector<std::string> tokens_of(std::string_view text, const CharacterOptions& options) {
-  if (text.empty()) fail<ValueError>("[CharacterTokenizer] the text is empty: it has no characters to know");
+  if (text.empty())
+    fail<ValueError>("[CharacterTokenizer] the text is empty: give one with the characters to encode");
   std::set<char32_t> codes;
   for (std::size_t at = 0; at < text.size();) {
     const Character next = detail::first_character(text.substr(at));

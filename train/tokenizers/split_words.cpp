@@ -1,9 +1,9 @@
 #include "train/tokenizers/split_words.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <memory>
-#include <pcre2.h>
 #include <string>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 
 #include "autograd/base/fail.h"
 #include "train/tokenizers/utf8.h"
@@ -11,8 +11,8 @@
 namespace fovea::detail {
 namespace {
 
-// The pattern of GPT-2's encoder.py. White space is spelled out, by Unicode's property White_Space: PCRE2's
-// \s has U+180E besides.
+// The pattern of GPT-2's encoder.py. White space is spelled out as Unicode's property White_Space, because
+// PCRE2's \s has U+180E too.
 #define SPACES R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})"
 constexpr std::string_view pattern =
     "'s|'t|'re|'ve|'m|'ll|'d"
@@ -41,14 +41,14 @@ Code compile() {
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                           PCRE2_UTF | PCRE2_ANCHORED, &error, &position, nullptr));
   if (!code) give_up(error);
-  // Without machine code, where a system forbids to make it, the pattern is interpreted.
+  // If the system forbids to generate machine code, PCRE2 interprets the pattern.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
 
 void split_characters(std::string_view text, const MatchData& data,
                       const std::function<void(std::string_view)>& word) {
-  static const Code code = compile();  // PCRE2 only reads it, so threads share it
+  static const Code code = compile();  // matching only reads it, so threads can share it
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   for (std::size_t begin = 0; begin < text.size();) {
     const int found =
@@ -60,7 +60,7 @@ void split_characters(std::string_view text, const MatchData& data,
   }
 }
 
-// How many bytes at the beginning are characters, or are none.
+// The number of bytes at the beginning of a text that are UTF-8 characters, or that are not.
 std::size_t run_length(std::string_view text, bool characters) {
   std::size_t length = 0;
   while (length < text.size()) {

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "fovea/train/tokenizers/tokenizer.h"
 #include "train/tokenizers/byte_pair_model.h"
@@ -32,9 +33,10 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view json) {
       const detail::BytePairReader reader = read_byte_pairs(description);
       return std::unique_ptr<Tokenizer>(new BytePairTokenizer(reader.tokens(), reader.merges()));
     }
-    fail<ValueError>("there is no tokenizer of type \"{}\": there are character, byte and byte_pair", type);
+    fail<ValueError>("there is no tokenizer of type {}: use character, byte or byte_pair",
+                     detail::in_quotes(type));
   } catch (const nlohmann::json::exception& error) {
-    fail<ValueError>("[tokenizer_from_json] this describes no tokenizer: {}", error.what());
+    fail<ValueError>("[tokenizer_from_json] the text does not describe a tokenizer: {}", error.what());
   } catch (const ValueError& error) {
     fail<ValueError>("[tokenizer_from_json] {}", error.what());
   }

@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-// The encoding of Unicode text (RFC 3629).
+/// UTF-8, the encoding of Unicode text (RFC 3629).
 namespace fovea::detail {
 
 struct Character {
   char32_t code = 0;
-  std::size_t length = 0;  ///< in bytes; 0 where the text does not begin with a character
+  std::size_t length = 0;  ///< in bytes; 0 if the text does not begin with a character
 };
 
-/// The character that a text begins with. Surrogates, overlong forms and codes beyond U+10FFFF are none.
+/// The character that a text begins with. Surrogates, overlong forms and codes beyond U+10FFFF don't count.
 Character first_character(std::string_view text);
 
 /// The bytes of a character.

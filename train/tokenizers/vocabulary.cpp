@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view stop = ".";
 
-// Levenshtein's distance: how many letters to insert, delete or replace. One row of the table at a time.
+// The Levenshtein distance: the least number of letters to insert, delete or replace. Only one row of the
+// dynamic programming table is kept.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -25,8 +26,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// A question that names the known word with the fewest differences, if there are few for a word of that
-// length.
+// Suggests the known word with the smallest distance, if that is small for the length of the unknown word.
 std::string suggestion(std::string_view unknown, const std::vector<std::string>& words) {
   const std::string* nearest = nullptr;
   std::size_t fewest = std::max<std::size_t>(1, unknown.size() / 3) + 1;
@@ -59,10 +59,10 @@ std::vector<std::string_view> split_words(std::string_view text) {
 Vocabulary::Vocabulary(std::vector<std::string> words) : words_(std::move(words)) {
   for (const std::string& word : words_) {
     if (word.empty() || word.find(' ') != std::string::npos) {
-      fail<ValueError>("[Vocabulary] \"{}\" is no word: words have letters and no spaces", word);
+      fail<ValueError>("[Vocabulary] \"{}\" is not a word: a word has at least 1 letter and no spaces", word);
     }
     if (!ids_.emplace(word, static_cast<std::int64_t>(ids_.size())).second) {
-      fail<ValueError>("[Vocabulary] \"{}\" is there twice: each word has one id", word);
+      fail<ValueError>("[Vocabulary] \"{}\" is given twice: each word has one id", word);
     }
   }
 }

@@ -28,7 +28,7 @@ TEST_CASE("next_token_batch: an empty batch or a sequence without a next id is r
   CHECK_THROWS_AS(next_token_batch(lonely, 0), ValueError);
 }
 
-TEST_CASE("next_token_batch: targets may be padded with what a loss ignores", "[train]") {
+TEST_CASE("next_token_batch: targets may have another padding, which a loss ignores", "[train]") {
   const std::vector<Ids> sequences{{1, 5, 6}, {1, 8}};
   const Batch batch = next_token_batch(sequences, 0, ignored_target);
   CHECK(list(batch.inputs) == Ids{1, 5, 1, 0});

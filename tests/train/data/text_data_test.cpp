@@ -37,17 +37,17 @@ constexpr std::string_view names = "emma\nolivia\r\n\nava\nmia";
 
 }  // namespace
 
-TEST_CASE("read_text: the bytes of a file, or an error with its path", "[train]") {
+TEST_CASE("read_text: it returns the bytes of a file, or throws an error with its path", "[train]") {
   const TemporaryFolder folder;
   CHECK(read_text(write(folder / "text", "a\r\n\xFF")) == "a\r\n\xFF");
   CHECK_THROWS_AS(read_text(folder / "none.txt"), FileError);
   CHECK_THROWS_WITH(read_text(folder / "none.txt"),
                     ContainsSubstring("none.txt': No such file or directory"));
-  CHECK_THROWS_WITH(read_text(folder.path()), ContainsSubstring("' is no regular file"));
+  CHECK_THROWS_WITH(read_text(folder.path()), ContainsSubstring("' is not a regular file"));
   CHECK_THROWS_WITH(read_text(write(folder / "empty", "")), ContainsSubstring("empty' is empty"));
 }
 
-TEST_CASE("TokenData: ids in memory, in slices and by file are the same", "[train]") {
+TEST_CASE("TokenData: ids are the same in memory, in slices and in a file", "[train]") {
   const TemporaryFolder folder;
   for (const std::int64_t vocabulary : {97, 65536, 65537}) {
     Ids ids = counting(97);
@@ -69,7 +69,7 @@ TEST_CASE("TokenData: ids in memory, in slices and by file are the same", "[trai
   }
 }
 
-TEST_CASE("TokenData: a token file is laid out as documented", "[train]") {
+TEST_CASE("TokenData: a token file has the documented bytes", "[train]") {
   const TemporaryFolder folder;
   TokenData(Ids{1, 258}, 300).save(folder / "tokens");
   using namespace std::string_view_literals;
@@ -77,7 +77,7 @@ TEST_CASE("TokenData: a token file is laid out as documented", "[train]") {
         "FOVEAID1\2\0\0\0\0\0\0\0\x2C\1\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\2\1"sv);
 }
 
-TEST_CASE("TokenData: a file of bare 16-bit ids", "[train]") {
+TEST_CASE("TokenData: a file of 16-bit ids without header opens", "[train]") {
   const TemporaryFolder folder;
   using namespace std::string_view_literals;
   const TokenData data = TokenData::open_raw(write(folder / "train.bin", "\1\0\2\1\xFF\xFF"sv), 65536);
@@ -90,7 +90,7 @@ TEST_CASE("TokenData: a file of bare 16-bit ids", "[train]") {
                                        ContainsSubstring("is outside the vocabulary of 300"));
 }
 
-TEST_CASE("TokenData: what is no whole token file is refused", "[train]") {
+TEST_CASE("TokenData: a file that is not a whole token file is refused", "[train]") {
   const TemporaryFolder folder;
   TokenData(counting(7), 7).save(folder / "tokens");
   const std::string whole = read_text(folder / "tokens");
@@ -107,17 +107,17 @@ TEST_CASE("TokenData: what is no whole token file is refused", "[train]") {
   refuses("", "is empty");
   refuses("ROMEO: But, soft!", "it has 17 bytes");
   refuses("ROMEO: But, soft! what light through yonder window breaks?", "does not begin with FOVEAID1");
-  refuses(whole.substr(0, whole.size() - 2), "says 7 ids of 2 bytes, and 12 bytes follow");
+  refuses(whole.substr(0, whole.size() - 2), "says 7 ids of 2 bytes, but 12 bytes follow");
   refuses(whole + "\1", "15 bytes follow");
-  refuses(with(8, 3), "says 3 bytes an id");
-  refuses(with(8, 0), "says 0 bytes an id");
+  refuses(with(8, 3), "says 3 bytes per id");
+  refuses(with(8, 0), "says 0 bytes per id");
   refuses(with(12, 1), "header says");
   refuses(with(19, 1), "a vocabulary of");
   refuses(with(31, 127), "ids of 2 bytes");
   CHECK_THROWS_WITH(TokenData::open(folder / "none"), ContainsSubstring("No such file"));
 }
 
-TEST_CASE("TokenData: ids, places and ranges outside are refused", "[train]") {
+TEST_CASE("TokenData: ids outside the vocabulary and positions outside the data are refused", "[train]") {
   CHECK_THROWS_WITH(TokenData(Ids{0, 1, 7}, 7),
                     ContainsSubstring("id 7 at position 2 is outside the vocabulary of 7"));
   CHECK_THROWS_AS(TokenData(Ids{-1}, 7), IndexError);
@@ -129,7 +129,7 @@ TEST_CASE("TokenData: ids, places and ranges outside are refused", "[train]") {
   CHECK_THROWS_AS(data.slice(0, 8), IndexError);
 }
 
-TEST_CASE("TokenData: the last part is for validation, rounded up", "[train]") {
+TEST_CASE("TokenData: a split keeps the last part for validation, rounded up", "[train]") {
   const auto sizes = [](std::int64_t n, double fraction) {
     const Split<TokenData> parts = split(TokenData(counting(n), n), fraction);
     CHECK(all_of(parts.validation).back() == n - 1);
@@ -142,7 +142,7 @@ TEST_CASE("TokenData: the last part is for validation, rounded up", "[train]") {
   for (const double fraction : {0.0, 1.0, -0.1, 0.99}) CHECK_THROWS_AS(split(data, fraction), ValueError);
 }
 
-TEST_CASE("Blocks: random ones are from everywhere, and go on from a state", "[train]") {
+TEST_CASE("Blocks: random ones come from the whole text, and continue from a saved state", "[train]") {
   const TokenData data(counting(17), 17);
   const Blocks blocks{.batch = 3, .context = 5};
   Rng rng(11);
@@ -165,7 +165,7 @@ TEST_CASE("Blocks: random ones are from everywhere, and go on from a state", "[t
   CHECK(resumed.state() == rng.state());
 }
 
-TEST_CASE("Blocks: in order, each id but the first is predicted once", "[train]") {
+TEST_CASE("Blocks: in order, every id but the first is predicted once", "[train]") {
   for (const std::int64_t n : {6, 7, 16, 17, 31, 37}) {
     const TokenData data(counting(n), n);
     const Blocks blocks{.batch = 3, .context = 5};
@@ -189,10 +189,9 @@ TEST_CASE("Blocks: a text that is shorter than the context is an error with both
   const TokenData data(counting(5), 5);
   Rng rng(1);
   CHECK_THROWS_AS(random_batch(data, {.context = 5}, rng), ValueError);
-  CHECK_THROWS_WITH(
-      random_batch(data, {.context = 5}, rng),
-      ContainsSubstring("a context of 5 tokens and the one after it need 6, and the data has 5"));
-  CHECK_THROWS_WITH(batch_count(data, {.context = 64}), ContainsSubstring("need 65, and the data has 5"));
+  CHECK_THROWS_WITH(random_batch(data, {.context = 5}, rng),
+                    ContainsSubstring("a context of 5 tokens and the next token need 6, but the data has 5"));
+  CHECK_THROWS_WITH(batch_count(data, {.context = 64}), ContainsSubstring("need 65, but the data has 5"));
   CHECK_NOTHROW(random_batch(data, {.context = 4}, rng));
   CHECK_THROWS_AS(random_batch(data, {.batch = 0, .context = 2}, rng), ValueError);
   CHECK_THROWS_AS(random_batch(data, {.context = 0}, rng), ValueError);
@@ -200,7 +199,7 @@ TEST_CASE("Blocks: a text that is shorter than the context is an error with both
   CHECK_THROWS_AS(batch_at(data, {.batch = 1, .context = 2}, -1), IndexError);
 }
 
-TEST_CASE("LineData: each line between newlines, without empty ones", "[train]") {
+TEST_CASE("LineData: lines stand between newlines, and empty ones are left out", "[train]") {
   const CharacterTokenizer tokenizer(names);
   const LineData lines(names, tokenizer);
   CHECK(lines.size() == 4);
@@ -213,7 +212,7 @@ TEST_CASE("LineData: each line between newlines, without empty ones", "[train]")
   CHECK_THROWS_AS(lines.line(4), IndexError);
 }
 
-TEST_CASE("LineData: rows are padded, and padding is no target", "[train]") {
+TEST_CASE("LineData: rows are padded, and padding is never judged", "[train]") {
   const ByteTokenizer tokenizer;
   const LineData lines("ab\nc\n", tokenizer);
   const Batch batch = batch_at(lines, 5, 0);
@@ -221,7 +220,8 @@ TEST_CASE("LineData: rows are padded, and padding is no target", "[train]") {
   CHECK(list(batch.targets) == Ids{'a', 'b', '\n', 'c', '\n', ignored_target});
 }
 
-TEST_CASE("LineData: batches in order have each line once, random ones go on from a state", "[train]") {
+TEST_CASE("LineData: batches in order have every line once, and random ones continue from a saved state",
+          "[train]") {
   const LineData lines(names, ByteTokenizer());
   CHECK(batch_count(lines, 3) == 2);
   CHECK(batch_at(lines, 3, 0).inputs.size(0) == 3);
@@ -237,7 +237,7 @@ TEST_CASE("LineData: batches in order have each line once, random ones go on fro
   CHECK_THROWS_AS(random_batch(lines, 0, rng), ValueError);
 }
 
-TEST_CASE("LineData: a split draws lines, the same by the same seed", "[train]") {
+TEST_CASE("LineData: a split draws lines, and the seed determines them", "[train]") {
   std::string text;
   for (char letter = 'A'; letter <= 'Z'; ++letter) text += {letter, '\n'};
   const LineData lines(text, ByteTokenizer());

@@ -15,154 +15,14 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-// Logits of these probabilities, up to a constant.
-Tensor logits_of(const std::vector<double>& p) {
-  std::vector<double> z;
-  for (const double each : p) z.push_back(std::log(each) + 3);
-  return from_values(z, {static_cast<std::int64_t>(z.size())}, f64);
-}
-
-void check_probabilities(const Tensor& logits, const Sampling& sampling,
-                         const std::vector<double>& expected) {
-  const std::vector<double> p = token_probabilities(logits, sampling);
-  REQUIRE(p.size() == expected.size());
-  for (std::size_t id = 0; id < p.size(); ++id) {
-    INFO("token " << id);
-    CHECK(p[id] == Approx(expected[id]).epsilon(1e-12).margin(0));
-  }
-}
-
-TEST_CASE("sampling: temperature", "[train]") {
-  const Tensor logits = logits_of({0.1, 0.4, 0.2, 0.3});
-  check_probabilities(logits, {}, {0.1, 0.4, 0.2, 0.3});
-  // p^(1/T), scaled: squares for T = 1/2.
-  check_probabilities(logits, {.temperature = 0.5}, {1 / 30.0, 16 / 30.0, 4 / 30.0, 9 / 30.0});
-  check_probabilities(logits, {.temperature = 0}, {0, 1, 0, 0});
-  check_probabilities(logits, {.temperature = 1e-300}, {0, 1, 0, 0});
-  // Logits whose exponentials no type holds.
-  check_probabilities(tensor({1e30, 0, 1e30}), {}, {0.5, 0, 0.5});
-}
-
-TEST_CASE("sampling: each filter alone", "[train]") {
-  const Tensor logits = logits_of({0.1, 0.4, 0.2, 0.3});
-  check_probabilities(logits, {.top_k = 3}, {0, 4 / 9.0, 2 / 9.0, 3 / 9.0});
-  check_probabilities(logits, {.top_k = 1}, {0, 1, 0, 0});
-  check_probabilities(logits, {.top_k = 5}, {0.1, 0.4, 0.2, 0.3});
-  check_probabilities(logits, {.top_p = 0.39}, {0, 1, 0, 0});
-  check_probabilities(logits, {.top_p = 0.41}, {0, 4 / 7.0, 0, 3 / 7.0});
-  check_probabilities(logits, {.top_p = 0.95}, {0.1, 0.4, 0.2, 0.3});
-  check_probabilities(logits, {.min_p = 0.51}, {0, 4 / 7.0, 0, 3 / 7.0});
-  check_probabilities(logits, {.min_p = 0.49}, {0, 4 / 9.0, 2 / 9.0, 3 / 9.0});
-  check_probabilities(logits, {.min_p = 1}, {0, 1, 0, 0});
-}
-
-TEST_CASE("sampling: filters apply in order, each to what the one before has left", "[train]") {
-  const Tensor logits = logits_of({0.1, 0.4, 0.2, 0.3});
-  // 0.4 + 0.3 fall short of 0.75; among the three likeliest, 4/9 + 3/9 do not.
-  check_probabilities(logits, {.top_p = 0.75}, {0, 4 / 9.0, 2 / 9.0, 3 / 9.0});
-  check_probabilities(logits, {.top_k = 3, .top_p = 0.75}, {0, 4 / 7.0, 0, 3 / 7.0});
-  // Among what min_p leaves, 4/7 would be enough.
-  check_probabilities(logits, {.top_p = 0.55, .min_p = 0.7}, {0, 4 / 7.0, 0, 3 / 7.0});
-  // Temperature comes first: squares are 16, 9, 4, 1 of 30.
-  check_probabilities(logits, {.temperature = 0.5, .top_p = 0.5}, {0, 1, 0, 0});
-  check_probabilities(logits, {.top_p = 0.5}, {0, 4 / 7.0, 0, 3 / 7.0});
-  check_probabilities(logits, {.temperature = 0.5, .min_p = 0.51}, {0, 16 / 25.0, 0, 9 / 25.0});
-  check_probabilities(logits, {.temperature = 0.5, .min_p = 0.6}, {0, 1, 0, 0});
-  check_probabilities(logits, {.temperature = 0.5, .top_k = 3, .top_p = 0.9, .min_p = 0.3},
-                      {0, 16 / 25.0, 0, 9 / 25.0});
-}
-
-TEST_CASE("sampling: of equally likely tokens the lower id comes first", "[train]") {
-  const Tensor even = tensor({7, 7, 7, 7, 7});
-  check_probabilities(even, {.temperature = 0}, {1, 0, 0, 0, 0});
-  check_probabilities(even, {.top_k = 2}, {0.5, 0.5, 0, 0, 0});
-  check_probabilities(even, {.top_p = 0.5}, {1 / 3.0, 1 / 3.0, 1 / 3.0, 0, 0});
-  check_probabilities(even, {.min_p = 1}, {0.2, 0.2, 0.2, 0.2, 0.2});
-  check_probabilities(tensor({1, 9, 3, 9, 3}), {.temperature = 0}, {0, 1, 0, 0, 0});
-  check_probabilities(logits_of({0.1, 0.2, 0.2, 0.3, 0.2}), {.top_k = 3}, {0, 2 / 7.0, 2 / 7.0, 3 / 7.0, 0});
-}
-
-TEST_CASE("sampling: a token with a logit of -inf is never drawn", "[train]") {
-  const Tensor logits = tensor({-infinity, 0, -infinity, 0, -infinity});
-  for (const Sampling& sampling :
-       {Sampling{}, Sampling{.temperature = 100}, Sampling{.top_k = 4}, Sampling{.top_p = 0.99}}) {
-    check_probabilities(logits, sampling, {0, 0.5, 0, 0.5, 0});
-  }
-  Rng rng(3);
-  for (int i = 0; i < 1000; ++i) CHECK(sample_token(logits, {}, rng) % 2 == 1);
-}
-
-TEST_CASE("sampling: tokens are as frequent as they are likely", "[train]") {
-  Rng weights(11);
-  const Tensor logits = 2.0 * randn({23}, weights, f64);
-  const Sampling sampling = GENERATE(Sampling{}, Sampling{.temperature = 1.7}, Sampling{.top_k = 7},
-                                     Sampling{.temperature = 0.7, .top_p = 0.8}, Sampling{.min_p = 0.1});
-  const std::vector<double> p = token_probabilities(logits, sampling);
-  constexpr int draws = 20'000;
-  std::vector<int> counts(p.size());
-  Rng rng(5);
-  for (int i = 0; i < draws; ++i) ++counts[static_cast<std::size_t>(sample_token(logits, sampling, rng))];
-  double chi_square = 0;
-  int kinds = 0;
-  for (std::size_t id = 0; id < p.size(); ++id) {
-    if (p[id] == 0) {
-      CHECK(counts[id] == 0);
-    } else {
-      const double expected = draws * p[id];
-      chi_square += (counts[id] - expected) * (counts[id] - expected) / expected;
-      ++kinds;
-    }
-  }
-  REQUIRE(kinds > 2);
-  // Mean and deviation are kinds - 1 and sqrt(2 (kinds - 1)).
-  CHECK(chi_square < kinds - 1 + 4 * std::sqrt(2.0 * (kinds - 1)));
-}
-
-TEST_CASE("sampling: one draw for each token, taken by ids in ascending order", "[train]") {
-  const Tensor logits = logits_of({0.1, 0.4, 0.2, 0.3});
-  Rng rng(9), twin(9);
-  for (int i = 0; i < 100; ++i) {
-    const double draw = twin.uniform();
-    const std::int64_t expected = draw < 0.1 ? 0 : draw < 0.5 ? 1 : draw < 0.7 ? 2 : 3;
-    CHECK(sample_token(logits, {}, rng) == expected);
-  }
-  CHECK(sample_token(logits, {.temperature = 0}, rng) == 1);
-  twin.uniform();
-  CHECK(rng.state() == twin.state());
-}
-
-TEST_CASE("sampling: options outside their range, and logits that leave no choice", "[train]") {
-  const Tensor logits = tensor({1, 2, 3});
-  const auto refuses = [&](const Sampling& sampling, const std::string& text) {
-    CHECK_THROWS_AS(token_probabilities(logits, sampling), ValueError);
-    CHECK_THROWS_WITH(token_probabilities(logits, sampling), ContainsSubstring(text));
-  };
-  for (const double wrong : {-1e-9, infinity, nan}) refuses({.temperature = wrong}, "temperature is ");
-  refuses({.top_k = -1}, "top_k is -1");
-  for (const double wrong : {0.0, -0.1, 1.001, nan}) refuses({.top_p = wrong}, "top_p is ");
-  for (const double wrong : {-0.1, 1.001, nan}) refuses({.min_p = wrong}, "min_p is ");
-
-  const auto probabilities_of = [](const Tensor& z) { return token_probabilities(z, {.temperature = 0}); };
-  CHECK_THROWS_AS(probabilities_of(tensor({1, nan})), NonFiniteError);
-  CHECK_THROWS_WITH(probabilities_of(tensor({1, nan})), ContainsSubstring("logit of token 1 is nan"));
-  CHECK_THROWS_WITH(probabilities_of(tensor({infinity, 0})), ContainsSubstring("logit of token 0 is inf"));
-  CHECK_THROWS_AS(probabilities_of(full({3}, -infinity)), NonFiniteError);
-  CHECK_THROWS_WITH(probabilities_of(full({3}, -infinity)), ContainsSubstring("all 3 logits are -inf"));
-  CHECK_THROWS_AS(probabilities_of(ones({2, 3})), ShapeError);
-  CHECK_THROWS_AS(probabilities_of(ones({0})), ShapeError);
-}
-
-// Generation -------------------------------------------------------------------------------------------
-
 constexpr std::int64_t V = 13, T = 7;
-// Not tied: where logits favour the word before, greedy choices say little.
+// The output is not tied to the embedding: tied logits favour the previous token, so greedy choices would
+// hardly depend on the rest of the model.
 const GptConfig tiny{
     .vocabulary = V, .context = T, .d_model = 8, .heads = 2, .layers = 3, .tied_output = false};
 
-// Larger weights than at first, so that the past matters; in f64, so that no choice is close to rounding.
+// A model with larger weights than initially, so that the past matters, in f64, so that no choice is as close
+// as rounding.
 Gpt lively(const GptConfig& config) {
   Rng rng(1);
   Gpt model(config, rng);
@@ -180,7 +40,7 @@ Ids generated(const Gpt& model, const Ids& prompt, const GenerateOptions& option
   return generate(model, prompt, options, rng);
 }
 
-// What follows from the model alone: all logits anew for each token.
+// The tokens that follow from the model alone, which computes all logits again for each token.
 Ids expected_tokens(const Gpt& model, Ids ids, const GenerateOptions& options, std::uint64_t seed = 4) {
   const NoGrad no_grad;
   Rng rng(seed);
@@ -195,7 +55,8 @@ Ids expected_tokens(const Gpt& model, Ids ids, const GenerateOptions& options, s
   return tokens;
 }
 
-TEST_CASE("generate: the same tokens with the cache, without it, and by the model's own logits", "[train]") {
+TEST_CASE("generate: the cache changes no token, and the tokens follow from the model's own logits",
+          "[train]") {
   GptConfig config = tiny;
   config.positions = GENERATE(Positions::none, Positions::learned, Positions::sine_cosine, Positions::rotary,
                               Positions::alibi, Positions::relative);
@@ -208,7 +69,8 @@ TEST_CASE("generate: the same tokens with the cache, without it, and by the mode
   const Gpt model = lively(config);
   const LanguageModel function = [&](const Indices& ids) { return model(ids); };
   for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 1.3, .top_k = 5}}) {
-    // Within the context, up to its end and one beyond, far beyond; prompts as long as it and longer.
+    // Texts that end within the context, at its end, one token beyond and far beyond; and prompts as long as
+    // the context and longer.
     for (const std::int64_t length : {1, 3, 7, 11}) {
       const Ids all{2, 5, 3, 12, 0, 7, 7, 1, 11, 4, 6};
       const Ids prompt(all.begin(), all.begin() + length);
@@ -222,7 +84,7 @@ TEST_CASE("generate: the same tokens with the cache, without it, and by the mode
   }
 }
 
-TEST_CASE("generate: of a prompt longer than the context the end counts", "[train]") {
+TEST_CASE("generate: a model sees only the end of a prompt that is longer than its context", "[train]") {
   const Gpt model = lively(tiny);
   const Ids prompt{2, 5, 3, 12, 0, 7, 7, 1, 11};
   for (const bool cache : {true, false}) {
@@ -232,9 +94,9 @@ TEST_CASE("generate: of a prompt longer than the context the end counts", "[trai
   }
 }
 
-TEST_CASE("generate: a function sees the last ids, as many as the context", "[train]") {
+TEST_CASE("generate: a function is called with the last ids, at most as many as the context", "[train]") {
   std::vector<Shape> seen;
-  // The next id is that of 4 positions back, plus 1.
+  // The next id is the one 4 positions back, plus 1.
   const LanguageModel model = [&](const Indices& ids) {
     seen.push_back(ids.shape());
     CHECK_FALSE(recording());
@@ -253,7 +115,7 @@ TEST_CASE("generate: a function sees the last ids, as many as the context", "[tr
   CHECK(training());
 }
 
-TEST_CASE("generate: neither dropout nor gradients of a TrainMode scope around it", "[train]") {
+TEST_CASE("generate: a TrainMode scope around it brings neither dropout nor gradients", "[train]") {
   GptConfig config = tiny;
   config.block.dropout = config.block.attention.dropout = 0.5;
   const Gpt model = lively(config);
@@ -267,7 +129,7 @@ TEST_CASE("generate: neither dropout nor gradients of a TrainMode scope around i
   }
 }
 
-TEST_CASE("generate: ends with the stop token, or with as many tokens as asked for", "[train]") {
+TEST_CASE("generate: it ends with the stop token, or after as many tokens as asked for", "[train]") {
   const Gpt model = lively(tiny);
   const Ids prompt{1};
   const Ids all = generated(model, prompt, {.tokens = 40});
@@ -277,12 +139,12 @@ TEST_CASE("generate: ends with the stop token, or with as many tokens as asked f
   for (const bool cache : {true, false}) {
     CHECK(generated(model, prompt, {.tokens = 40, .stop = stop, .cache = cache}) == Ids(all.begin(), end));
   }
-  // One in the prompt ends nothing.
+  // A stop token in the prompt ends nothing.
   CHECK(generated(model, {stop}, {.tokens = 2, .sampling = {.temperature = 0}, .stop = stop}).size() > 0);
   CHECK(generated(model, prompt, {.tokens = 0}).empty());
 }
 
-TEST_CASE("generate: tokens are streamed as they are chosen, and a listener may end it", "[train]") {
+TEST_CASE("generate: on_token is called with each token, and may throw to end generation", "[train]") {
   const Gpt model = lively(tiny);
   Ids streamed;
   GenerateOptions options{.tokens = 11, .on_token = [&](std::int64_t id) {
@@ -301,12 +163,12 @@ TEST_CASE("generate: tokens are streamed as they are chosen, and a listener may 
   CHECK(streamed == Ids(tokens.begin(), tokens.begin() + 3));
 }
 
-TEST_CASE("generate: one seed gives the same tokens, and another others", "[train]") {
+TEST_CASE("generate: a seed determines the tokens", "[train]") {
   const Gpt model = lively(tiny);
   const GenerateOptions options{.tokens = 29};
   CHECK(generated(model, {1}, options, 8) == generated(model, {1}, options, 8));
   CHECK(generated(model, {1}, options, 8) != generated(model, {1}, options, 9));
-  // From the Rng's state, two halves are the whole.
+  // Generation in two halves, the second one from the Rng's saved state, gives the same tokens.
   Rng rng(8);
   const Ids first = generate(model, Ids{1}, {.tokens = 3}, rng);
   Ids prompt{1};
@@ -316,7 +178,7 @@ TEST_CASE("generate: one seed gives the same tokens, and another others", "[trai
   CHECK(both == generated(model, {1}, options, 8));
 }
 
-TEST_CASE("generate: bad input is named before any token is chosen", "[train]") {
+TEST_CASE("generate: bad input is refused before any token is chosen", "[train]") {
   const Gpt model = lively(tiny);
   int chosen = 0;
   const auto count = [&](std::int64_t) { ++chosen; };

@@ -18,13 +18,14 @@ std::string bytes_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As numpy.save writes it: 10 bytes, the dictionary, spaces up to 64 and a line's end.
+// The header that numpy.save writes: 10 bytes, the dictionary, and spaces and a newline up to a multiple
+// of 64.
 std::string npy_header(const std::string& dictionary) {
   return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dictionary +
          std::string(117 - dictionary.size(), ' ') + "\n";
 }
 
-TEST_CASE("save_npy: the bytes that NumPy writes", "[train]") {
+TEST_CASE("save_npy: writes the same bytes as NumPy", "[train]") {
   const TemporaryFolder folder;
   save_npy(folder / "x.npy", tensor({{1, -2}, {0.5, 0}}));
   CHECK(bytes_of(folder / "x.npy") ==
@@ -44,7 +45,7 @@ TEST_CASE("save_npy: the bytes that NumPy writes", "[train]") {
         npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0), }"));
 }
 
-TEST_CASE("save_npz: an archive of one tensor, byte by byte", "[train]") {
+TEST_CASE("save_npz: the bytes of an archive of one tensor", "[train]") {
   const TemporaryFolder folder;
   save_npz(folder / "x.npz", {{"W", tensor({1, -2, 3})}});
   const std::string bytes = bytes_of(folder / "x.npz");
@@ -52,7 +53,7 @@ TEST_CASE("save_npz: an archive of one tensor, byte by byte", "[train]") {
   const std::string npy = bytes_of(folder / "x.npy");
   REQUIRE(npy.size() == 140);
 
-  // The checksum is zlib.crc32's of x.npy.
+  // The checksum is what Python's zlib.crc32 gives for x.npy.
   const std::string common(
       "\x14\0\0\x08\0\0\0\0\x21\0"
       "\xe5\x16\xa6\x60"
@@ -65,16 +66,16 @@ TEST_CASE("save_npz: an archive of one tensor, byte by byte", "[train]") {
   CHECK(bytes == local + npy + directory + end);
 }
 
-TEST_CASE("save_npz: what an archive can't hold", "[train]") {
+TEST_CASE("save_npz: names and sizes that an archive can't hold are refused", "[train]") {
   const TemporaryFolder folder;
   const Tensor x = ones({2});
   const auto save = [&](const std::vector<NamedTensor>& tensors) { save_npz(folder / "x.npz", tensors); };
-  CHECK_THROWS_WITH(save({{"x", x}, {"x", x}}), ContainsSubstring("'x' is in the list twice"));
+  CHECK_THROWS_WITH(save({{"x", x}, {"x", x}}), ContainsSubstring("the name 'x' is in the list twice"));
   CHECK_THROWS_AS(save({{"", x}}), ValueError);
   CHECK_THROWS_AS(save({{std::string(65'001, 'x'), x}}), ValueError);
   std::vector<NamedTensor> many(65'535, {"", x});
   for (std::size_t i = 0; i < many.size(); ++i) many[i].name = fmt::format("{}", i);
-  CHECK_THROWS_WITH(save(many), ContainsSubstring("more than an archive can hold"));
+  CHECK_THROWS_WITH(save(many), ContainsSubstring("more than a ZIP archive can hold"));
   CHECK_FALSE(std::filesystem::exists(folder / "x.npz"));
   save({});
   CHECK(bytes_of(folder / "x.npz").size() == 22);

@@ -16,7 +16,7 @@ const Agreement& grammar() {
   return agreement;
 }
 
-// The grammar's own next-word probabilities, where `is` and `are` may change places.
+// A model with the grammar's own next-word probabilities, in which `is` and `are` may be swapped.
 LanguageModel truth(bool swap_verbs) {
   return [=](const Indices& ids) {
     const std::int64_t T = ids.size(1), V = grammar().vocabulary().size();
@@ -39,7 +39,8 @@ LanguageModel truth(bool swap_verbs) {
 
 }  // namespace
 
-TEST_CASE("agreement task: who knows the grammar is at the floor and right", "[train][task]") {
+TEST_CASE("agreement task: a model that knows the grammar is at the floor and always right",
+          "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   Rng rng(3);
   for (const Metric& metric : task->score(truth(false), rng)) {
@@ -49,7 +50,7 @@ TEST_CASE("agreement task: who knows the grammar is at the floor and right", "[t
   }
 }
 
-TEST_CASE("agreement task: who says the wrong verb is above the floor", "[train][task]") {
+TEST_CASE("agreement task: a model that says the wrong verb is above the floor", "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   Rng rng(5);
   const std::vector<Metric> metrics = task->score(truth(true), rng);
@@ -61,7 +62,7 @@ TEST_CASE("agreement task: who says the wrong verb is above the floor", "[train]
   CHECK(metrics[2].value == 1);
 }
 
-TEST_CASE("agreement task: batches are sentences, padded where no target is judged", "[train][task]") {
+TEST_CASE("agreement task: batches are sentences, and padding is never judged", "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   Rng rng(7);
   const Batch batch = task->unseen_batch(53, rng);
@@ -77,7 +78,7 @@ TEST_CASE("agreement task: batches are sentences, padded where no target is judg
   }
 }
 
-TEST_CASE("agreement task: sentences without a phrase are all for training", "[train][task]") {
+TEST_CASE("agreement task: all sentences without a phrase are for training", "[train][task]") {
   const std::unique_ptr<Task> task = make_task("agreement");
   const std::int64_t padding = Agreement::padding;
   const auto shortest = [&](const Batch& batch) {
@@ -92,4 +93,33 @@ TEST_CASE("agreement task: sentences without a phrase are all for training", "[t
   Rng rng(11);
   CHECK(shortest(task->sample_batch(101, rng)) == 5);  // <start> the key is rusted
   CHECK(shortest(task->unseen_batch(101, rng)) == 8);  // with "to the cabinets"
+}
+
+TEST_CASE("agreement task: it shows the head that attends most to the subject", "[train][task]") {
+  // Two layers of two heads, which attend uniformly, except that head 1 of layer 0 gives "key" 4 times the
+  // weight.
+  const auto attention = [](const Indices& ids) {
+    const std::int64_t B = ids.size(0), T = ids.size(1);
+    std::vector<Tensor> maps;
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      std::vector<double> weights;
+      for (std::int64_t i = 0; i < B * 2 * T * T; ++i) {
+        const std::int64_t key = i % T, query = i / T % T, head = i / (T * T) % 2;
+        const bool favoured = layer == 0 && head == 1;
+        const double total = static_cast<double>(query + 1) + (favoured && query >= 2 ? 3 : 0);
+        weights.push_back(key > query ? 0 : (favoured && key == 2 ? 4 : 1) / total);
+      }
+      maps.push_back(from_values(weights, {B, 2, T, T}, f64));
+    }
+    return maps;
+  };
+  const std::unique_ptr<Task> task = make_task("agreement");
+  Rng rng(13);
+  const std::vector<Exhibit> exhibits = task->exhibits({truth(false), attention}, rng);
+  REQUIRE(exhibits.size() == 1);
+  CHECK(exhibits[0].words == std::vector<std::string>{"<start>", "the", "key", "to", "the", "cabinets"});
+  CHECK_THAT(exhibits[0].text,
+             ContainsSubstring("head 1 of layer 0") && ContainsSubstring("predicts \"is\" (40%)"));
+  CHECK(exhibits[0].weights.to_vector() ==
+        std::vector<double>{1 / 9.0, 1 / 9.0, 4 / 9.0, 1 / 9.0, 1 / 9.0, 1 / 9.0});
 }

@@ -8,7 +8,7 @@ using namespace fovea;
 
 namespace {
 
-// The next two letters after one of 101 in a ring.
+// The answer is the next two of 101 words in a ring.
 AnswerTask::Definition ring() {
   std::vector<std::string> words;
   for (int i = 0; i < 101; ++i) words.push_back("w" + std::to_string(i));
@@ -27,7 +27,7 @@ AnswerTask::Definition ring() {
 
 }  // namespace
 
-TEST_CASE("AnswerTask: it is what its definition says", "[train][task]") {
+TEST_CASE("AnswerTask: summary, vocabulary and batches follow the definition", "[train][task]") {
   const AnswerTask task(ring());
   CHECK(task.summary() == "Say the next two");
   CHECK(task.vocabulary().size() == 101);
@@ -42,11 +42,11 @@ TEST_CASE("AnswerTask: it is what its definition says", "[train][task]") {
   }
 }
 
-TEST_CASE("AnswerTask: the whole answer counts, under the name and allowance of the definition",
+TEST_CASE("AnswerTask: only a whole answer counts, under the name and allowance of the definition",
           "[train][task]") {
   const AnswerTask task(ring());
   Rng rng(5), again(5);
-  // Right but for the first word after an even one.
+  // This model is wrong only about the first word after an even one.
   const LanguageModel model = [](const Indices& ids) {
     std::vector<double> logits(static_cast<std::size_t>(ids.numel() * 101));
     for (std::int64_t i = 0; i < ids.numel(); ++i) {
@@ -68,7 +68,7 @@ TEST_CASE("AnswerTask: the whole answer counts, under the name and allowance of 
   CHECK(metrics[0].allowed == 0.25);
 }
 
-TEST_CASE("AnswerTask: of several rounds, the answers alone are judged", "[train][task]") {
+TEST_CASE("AnswerTask: in an instance of several prompts only the answers are judged", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.instance = [](Rng& rng) {
     const std::int64_t at = rng.uniform_int(90);
@@ -90,7 +90,7 @@ TEST_CASE("AnswerTask: of several rounds, the answers alone are judged", "[train
   }
 }
 
-TEST_CASE("AnswerTask: a definition without sense is refused when the task is made", "[train][task]") {
+TEST_CASE("AnswerTask: a faulty definition is refused when the task is made", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.held_out = GENERATE(0.0, 1.0);
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
@@ -103,7 +103,7 @@ TEST_CASE("AnswerTask: a definition without sense is refused when the task is ma
   CHECK_THROWS_AS(AnswerTask(definition), ValueError);
 }
 
-TEST_CASE("AnswerTask: instances of several lengths are refused", "[train][task]") {
+TEST_CASE("AnswerTask: instances of different lengths are refused", "[train][task]") {
   AnswerTask::Definition definition = ring();
   definition.instance = [](Rng& rng) {
     const std::vector<std::int64_t> prompt(rng.uniform() < 0.5 ? 2 : 3, rng.uniform_int(101));
@@ -111,4 +111,26 @@ TEST_CASE("AnswerTask: instances of several lengths are refused", "[train][task]
   };
   Rng rng(7);
   CHECK_THROWS_AS(AnswerTask(definition).sample_batch(50, rng), ValueError);
+}
+
+TEST_CASE("AnswerTask: it shows a prompt and what the model answers", "[train][task]") {
+  const AnswerTask task(ring());
+  // Says the next word, or the one after that.
+  const auto counting_by = [](std::int64_t step) {
+    return LanguageModel([step](const Indices& ids) {
+      std::vector<double> logits(static_cast<std::size_t>(ids.numel() * 101));
+      for (std::int64_t i = 0; i < ids.numel(); ++i) {
+        logits[static_cast<std::size_t>(i * 101 + (ids[i] + step) % 101)] = 1;
+      }
+      return from_values(logits, {ids.size(0), ids.size(1), 101});
+    });
+  };
+  Rng rng(17), again(17), once_more(17);
+  const std::int64_t at = task.unseen_batch(1, rng).inputs[0];
+  const auto word = [&](std::int64_t i) { return "w" + std::to_string((at + i) % 101); };
+  const std::string prompt = "prompt  " + word(0) + "\nanswer  ";
+  CHECK(task.exhibits({counting_by(1), {}}, again).at(0).text ==
+        prompt + word(1) + " " + word(2) + ", which is right");
+  CHECK(task.exhibits({counting_by(2), {}}, once_more).at(0).text ==
+        prompt + word(2) + " " + word(4) + ", but " + word(1) + " " + word(2) + " is right");
 }

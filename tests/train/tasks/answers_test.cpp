@@ -13,10 +13,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A task with a prompt and an answer, and another way to the answer, from the prompt's words.
+// A task with one prompt and one answer, and another way to find the answer from the words of the prompt.
 struct Row {
   std::string name;
-  std::size_t prompt;  // how many words it has
+  std::size_t prompt;  // the number of its words
   std::size_t answer;
   std::function<Words(const Words& prompt)> solve;
 };
@@ -54,7 +54,7 @@ Words parities(const Words& prompt) {
   return answer;
 }
 
-// Pairs of neighbours are taken out until there are none.
+// Removes neighbouring pairs "()" until there are none.
 Words balanced(const Words& prompt) {
   std::string text = joined(prompt, 0, 24);
   for (std::size_t at = text.find("()"); at != std::string::npos; at = text.find("()")) text.erase(at, 2);
@@ -77,7 +77,9 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-Row any_row() { return rows()[static_cast<std::size_t>(GENERATE(range(0, 7)))]; }
+Row any_row() {
+  return rows()[static_cast<std::size_t>(GENERATE_COPY(range(0, static_cast<int>(rows().size()))))];
+}
 
 Words words_of(const Task& task, const Indices& ids, std::int64_t b, std::size_t begin, std::size_t end) {
   Words words;
@@ -87,7 +89,7 @@ Words words_of(const Task& task, const Indices& ids, std::int64_t b, std::size_t
   return words;
 }
 
-// A model that solves each prompt. In every `wrong_every`-th of them, the last word of the answer is wrong.
+// A model that solves each prompt, except that the last word of every `wrong_every`-th answer is wrong.
 LanguageModel solver(const Task& task, const Row& row, std::int64_t wrong_every = 1 << 20) {
   return [&task, row, wrong_every](const Indices& ids) {
     const std::int64_t T = ids.size(1), V = task.vocabulary().size();
@@ -107,8 +109,7 @@ LanguageModel solver(const Task& task, const Row& row, std::int64_t wrong_every 
 
 }  // namespace
 
-TEST_CASE("answer tasks: targets are the answer that another way leads to, and nothing else",
-          "[train][task]") {
+TEST_CASE("answer tasks: the judged targets are the answer, found in another way", "[train][task]") {
   const Row row = any_row();
   CAPTURE(row.name);
   const std::unique_ptr<Task> task = make_task(row.name);
@@ -157,7 +158,7 @@ TEST_CASE("modular-addition: half of all pairs are held out, and the others are 
     }
     return all;
   };
-  // So many draws that a pair is missed with probability e^-13.
+  // With this many draws, a pair is missed with probability e^-13.
   const auto seen = pairs(task->sample_batch(61001, rng));
   const auto unseen = pairs(task->unseen_batch(61001, rng));
   CHECK(seen.size() + unseen.size() == 97 * 97);
@@ -165,7 +166,7 @@ TEST_CASE("modular-addition: half of all pairs are held out, and the others are 
   CHECK(std::ranges::none_of(unseen, [&](const auto& pair) { return seen.contains(pair); }));
 }
 
-TEST_CASE("balanced-brackets: half are balanced, all alike, and the others have as many of each",
+TEST_CASE("balanced-brackets: half are balanced, drawn uniformly, and the others have 12 of each bracket",
           "[train][task]") {
   const std::unique_ptr<Task> task = make_task("balanced-brackets");
   constexpr std::int64_t count = 10007;
@@ -180,7 +181,7 @@ TEST_CASE("balanced-brackets: half are balanced, all alike, and the others have 
     ++yes;
     begins_with_pair += words[1] == ")" ? 1 : 0;
   }
-  // Four standard deviations of a share of half of the draws.
+  // Four standard deviations of this share.
   CHECK(static_cast<double>(yes) / count == Approx(0.5).margin(0.02));
   // Catalan numbers: 58,786 of the 208,012 balanced sequences begin with "()".
   CHECK(static_cast<double>(begins_with_pair) / yes == Approx(58786.0 / 208012).margin(0.026));

@@ -9,7 +9,7 @@ using namespace fovea;
 
 namespace {
 
-// 8 keys with their values, and the keys again, each with its value but for the last, which is to be said.
+// 8 keys with their values, then the keys again with their values; the last value is only a target.
 constexpr std::int64_t T = 31;
 
 const Task& task() {
@@ -21,7 +21,7 @@ bool is_letter(std::int64_t id) {
   return task().vocabulary().word(id).find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
 }
 
-// What was said after a key when it came first, for each row that is a key again.
+// The value that followed the first occurrence of the key at position t.
 std::int64_t recalled(const Indices& ids, std::int64_t b, std::int64_t t) {
   for (std::int64_t i = 0; i < 16; i += 2) {
     if (ids[b * T + i] == ids[b * T + t]) return ids[b * T + i + 1];
@@ -29,7 +29,7 @@ std::int64_t recalled(const Indices& ids, std::int64_t b, std::int64_t t) {
   return -2;
 }
 
-// Recalls what every key but the `forgotten` last ones had.
+// A model that recalls the values of all keys but the `forgotten` last ones.
 LanguageModel memory(std::int64_t forgotten) {
   return [=](const Indices& ids) {
     const std::int64_t V = task().vocabulary().size();
@@ -45,7 +45,8 @@ LanguageModel memory(std::int64_t forgotten) {
 
 }  // namespace
 
-TEST_CASE("associative-recall: each of 8 keys is asked once, and its value is the answer", "[train][task]") {
+TEST_CASE("associative-recall: each of 8 keys is asked for once, and its value is the answer",
+          "[train][task]") {
   Rng rng(3);
   const bool unseen = GENERATE(false, true);
   const Batch batch = unseen ? task().unseen_batch(103, rng) : task().sample_batch(103, rng);
@@ -77,7 +78,7 @@ TEST_CASE("associative-recall: the order of keys and of questions is random", "[
   for (const auto& [place, times] : first_asked) CHECK(times == Approx(2003 / 8.0).margin(60));
 }
 
-TEST_CASE("associative-recall: a memory reaches the right value, and one with a gap does not",
+TEST_CASE("associative-recall: a model with a memory reaches the right value, and one that forgets does not",
           "[train][task]") {
   Rng rng(7);
   const std::vector<Metric> all = task().score(memory(0), rng);

@@ -13,8 +13,8 @@ const Task& task() {
   return *induction;
 }
 
-// Uniform in the first half, and in the second what came 32 tokens ago, as sure as the logit is large. From
-// row 31 on, the next token repeats.
+// Logits that are uniform in the first half, and favour the token of 32 positions ago in the second.
+// Positions from 31 on predict the second half.
 Tensor repeats(const Indices& ids, double logit) {
   std::vector<double> logits(static_cast<std::size_t>(ids.numel() * 32));
   for (std::int64_t b = 0; b < ids.size(0); ++b) {
@@ -27,7 +27,7 @@ Tensor repeats(const Indices& ids, double logit) {
 
 }  // namespace
 
-TEST_CASE("induction: the second half is the first, and all is to be predicted", "[train][task]") {
+TEST_CASE("induction: the second half repeats the first, and every token is judged", "[train][task]") {
   Rng rng(3);
   const Batch batch = task().sample_batch(29, rng);
   REQUIRE(batch.inputs.shape() == Shape{29, 63});
@@ -43,7 +43,7 @@ TEST_CASE("induction: the second half is the first, and all is to be predicted",
   CHECK(shifted);
 }
 
-TEST_CASE("induction: who repeats the first half is right in the second", "[train][task]") {
+TEST_CASE("induction: a model that repeats the first half is right in the second", "[train][task]") {
   Rng rng(5);
   const std::vector<Metric> metrics = task().score([](const Indices& ids) { return repeats(ids, 50); }, rng);
   REQUIRE(metrics.size() == 2);
@@ -62,10 +62,10 @@ TEST_CASE("induction: losses are means per token of each half", "[train][task]")
   CHECK(metrics[1].value == Approx(std::log(32)).epsilon(1e-6));
 }
 
-TEST_CASE("induction: who sees the future is below ln V in the first half, which is not reached",
+TEST_CASE("induction: a model that sees the future has a loss below ln V in the first half, and fails",
           "[train][task]") {
   Rng rng(11);
-  // Knows with probability 1/2 what comes next, as if from a mask that lets it through.
+  // Gives the next token probability 1/2, as if a mask let the model see it.
   const LanguageModel cheat = [&](const Indices& ids) {
     std::vector<double> logits(static_cast<std::size_t>(ids.numel() * 32));
     for (std::int64_t i = 0; i + 1 < ids.numel(); ++i) {

@@ -43,7 +43,7 @@ const BytePairTokenizer& sample_tokenizer() {
   return tokenizer;
 }
 
-// Merges found again by counting everything after each merge.
+// Learns the merges again, counting all pairs anew after each merge.
 std::vector<std::string> merges_by_recount(const std::vector<std::string>& words, std::size_t merges) {
   const BytePairTokenizer bytes = BytePairTokenizer::train("", {.merges = 0});
   std::vector<std::vector<std::string>> split;
@@ -59,7 +59,7 @@ std::vector<std::string> merges_by_recount(const std::vector<std::string>& words
     for (const auto& word : split) {
       for (std::size_t i = 1; i < word.size(); ++i) ++counts[{ids[word[i - 1]], ids[word[i]]}];
     }
-    // The first of equals in the order of ids.
+    // Of equally frequent pairs, the first in the order of ids.
     auto best = counts.begin();
     for (auto it = counts.begin(); it != counts.end(); ++it) {
       if (it->second > best->second) best = it;
@@ -91,7 +91,10 @@ TEST_CASE("BytePairTokenizer: bytes come first, in GPT-2's order", "[train]") {
   CHECK(tokenizer.encode("!a~\x7F \xC3") == Ids{0, 64, 93, 221, 220, 127});
 }
 
-TEST_CASE("BytePairTokenizer: the most frequent pair is merged first, of equals the lowest ids", "[train]") {
+TEST_CASE(
+    "BytePairTokenizer: the most frequent pair is merged first, and of equally frequent ones that with the "
+    "lowest ids",
+    "[train]") {
   CHECK(merged_by(BytePairTokenizer::train("abc abc ab")) == std::vector<std::string>{"a+b", " +ab"});
   CHECK(merged_by(BytePairTokenizer::train("dc dc ba ba", {.merges = 1})) == std::vector<std::string>{"b+a"});
   CHECK(merged_by(BytePairTokenizer::train("aaaa", {.merges = 9, .min_count = 1})) ==
@@ -101,7 +104,7 @@ TEST_CASE("BytePairTokenizer: the most frequent pair is merged first, of equals 
   CHECK_THROWS_AS(BytePairTokenizer::train("ab", {.min_count = 0}), ValueError);
 }
 
-TEST_CASE("BytePairTokenizer: counts kept up to date are those of a recount", "[train]") {
+TEST_CASE("BytePairTokenizer: updating the counts learns the same merges as counting anew", "[train]") {
   Rng rng(5);
   for (int round = 0; round < 20; ++round) {
     // Two letters make many repeated and overlapping pairs.
@@ -118,7 +121,7 @@ TEST_CASE("BytePairTokenizer: counts kept up to date are those of a recount", "[
   }
 }
 
-TEST_CASE("BytePairTokenizer: a megabyte is learned and encoded, also as one word", "[train]") {
+TEST_CASE("BytePairTokenizer: a megabyte is learned from and encoded in time, even as one word", "[train]") {
   std::string words, one_word;
   Rng rng(7);
   while (one_word.size() < 1'000'000) {
@@ -135,7 +138,7 @@ TEST_CASE("BytePairTokenizer: a megabyte is learned and encoded, also as one wor
 }
 
 TEST_CASE("BytePairTokenizer: words are split as GPT-2 splits them", "[train]") {
-  // A tokenizer that joins all that it may shows where words end.
+  // A tokenizer with every possible merge shows where words end.
   const auto words_of = [](const std::string& text) {
     return tokens_of(BytePairTokenizer::train(text, {.merges = 1000, .min_count = 1}), text);
   };
@@ -151,14 +154,14 @@ TEST_CASE("BytePairTokenizer: words are split as GPT-2 splits them", "[train]") 
                  "cd \xC3 x") == Words{"ab", "\xFF\xFE", "cd", " ", "\xC3", " x"});
 }
 
-TEST_CASE("BytePairTokenizer: any bytes and back", "[train]") {
+TEST_CASE("BytePairTokenizer: any bytes are encoded and decoded back", "[train]") {
   const BytePairTokenizer& tokenizer = sample_tokenizer();
   Rng rng(3);
   const std::string_view seeds = "the Größe 中文👀\n  's";
   for (int round = 0; round < 300; ++round) {
     std::string text;
     const std::int64_t length = rng.uniform_int(61);
-    // Random bytes, among pieces of text that may be cut within a character.
+    // Random bytes between pieces of text, which may be cut inside a character.
     while (static_cast<std::int64_t>(text.size()) < length) {
       if (rng.uniform_int(2) == 0)
         text += static_cast<char>(rng.uniform_int(256));
@@ -173,7 +176,7 @@ TEST_CASE("BytePairTokenizer: any bytes and back", "[train]") {
   CHECK(tokenizer.decode(tokenizer.encode(all)) == all);
 }
 
-TEST_CASE("BytePairTokenizer: JSON and files keep everything", "[train]") {
+TEST_CASE("BytePairTokenizer: a tokenizer comes back from its JSON and from its files", "[train]") {
   const BytePairTokenizer& tokenizer = sample_tokenizer();
   const std::string text = "the keys to größe 中👀\xFF";
   const TemporaryFolder folder;
@@ -188,7 +191,7 @@ TEST_CASE("BytePairTokenizer: JSON and files keep everything", "[train]") {
 
 namespace {
 
-// The files of a tokenizer with the merges h+e and he+y, to be spoilt.
+// The files of a tokenizer with the merges h+e and he+y, which tests then corrupt.
 struct Files {
   TemporaryFolder folder;
   std::filesystem::path vocab = folder / "vocab.json";
@@ -205,7 +208,7 @@ struct Files {
 
 }  // namespace
 
-TEST_CASE("BytePairTokenizer: a malformed vocab.json is an error that says what is wrong", "[train]") {
+TEST_CASE("BytePairTokenizer: a malformed vocab.json is refused with what is wrong", "[train]") {
   Files files;
   const auto refuses = [&](const std::string& text) {
     CHECK_THROWS_AS(files.load(), FileError);
@@ -222,34 +225,34 @@ TEST_CASE("BytePairTokenizer: a malformed vocab.json is an error that says what 
   }
   SECTION("no object") {
     write(files.vocab, "[\"a\"]");
-    refuses("no object of tokens and their ids");
+    refuses("not a JSON object of tokens and their ids");
   }
   SECTION("an id that is no number") {
     files.tokens["he"] = "256";
     files.write_tokens();
-    refuses(R"(the id of token "he" is "256")");
+    refuses(R"(the id of token 'he' is "256")");
   }
   SECTION("an id beyond the others") {
     files.tokens["hey"] = 300;
     files.write_tokens();
-    refuses("the id of token \"hey\" is 300: the ids of 258 tokens are 0 to 257");
+    refuses("the id of token 'hey' is 300: the ids of 258 tokens must be 0 to 257");
   }
   SECTION("one id twice") {
     files.tokens["hey"] = 256;
     files.write_tokens();
-    refuses(R"(tokens "he" and "hey" have the same id 256)");
+    refuses("tokens 'he' and 'hey' have the same id 256");
   }
   SECTION("no token for a byte") {
     files.tokens.erase("Ġ");
     files.tokens["more"] = 220;
     files.write_tokens();
-    refuses("byte 0x20 has no token: \"Ġ\" stands for it");
+    refuses("byte 0x20 has no token: 'Ġ', which stands for it, is missing");
   }
 }
 
-TEST_CASE("BytePairTokenizer: a token that no merge makes is taken literally", "[train]") {
+TEST_CASE("BytePairTokenizer: the name of a token that no merge makes is taken literally", "[train]") {
   Files files;
-  files.tokens["<end of é>"] = 258;  // a space and é are no letters of bytes
+  files.tokens["<end of é>"] = 258;  // the space and é are not letters that stand for a byte
   files.write_tokens();
   const BytePairTokenizer tokenizer = files.load();
   CHECK(tokenizer.find("<end of é>") == 258);
@@ -258,20 +261,20 @@ TEST_CASE("BytePairTokenizer: a token that no merge makes is taken literally", "
   CHECK(tokenizer_from_json(tokenizer.to_json())->to_json() == tokenizer.to_json());
 }
 
-TEST_CASE("BytePairTokenizer: a malformed merges.txt is an error that names the line", "[train]") {
+TEST_CASE("BytePairTokenizer: a malformed merges.txt is refused with the line", "[train]") {
   const Files files;
   const auto refuses = [&](std::string_view lines, const std::string& text) {
     write(files.merges, lines);
     CHECK_THROWS_AS(files.load(), FileError);
     CHECK_THROWS_WITH(files.load(), ContainsSubstring("merges.txt': ") && ContainsSubstring(text));
   };
-  refuses("#version: 0.2\nh e\nhe\n", "line 3: \"he\" is no merge");
-  refuses("h e\n\nhe y\n", "line 2: \"\" is no merge");
-  refuses("h e y\n", "line 1: \"h e y\" is no merge");
-  refuses("h e\n y\n", "line 2: \" y\" is no merge");
-  refuses("h e\nh y\n", "line 2: \"hy\" is no token");
-  refuses("h e\nh e\n", "line 2: \"h e\" is there twice: it is merge 1 already");
-  refuses("h 中\n", "line 1: \"h 中\" has a character that stands for no byte");
-  write(files.merges, "h e\r\nhe y");  // from Windows, and without a newline at the end
+  refuses("#version: 0.2\nh e\nhe\n", "line 3: 'he' is not a merge");
+  refuses("h e\n\nhe y\n", "line 2: '' is not a merge");
+  refuses("h e y\n", "line 1: 'h e y' is not a merge");
+  refuses("h e\n y\n", "line 2: ' y' is not a merge");
+  refuses("h e\nh y\n", "line 2: 'hy' is not a token");
+  refuses("h e\nh e\n", "line 2: 'h e' is given twice: it is merge 1 already");
+  refuses("h 中\n", "line 1: 'h 中' has a character that stands for no byte");
+  write(files.merges, "h e\r\nhe y");  // with a line end of Windows, and without a newline at the end
   CHECK(files.load().merges().size() == 2);
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// One character of each length in UTF-8, the newline among them.
+// Characters of each length in UTF-8, and a newline.
 constexpr std::string_view sample = "b\naé中👀a";
 
 }  // namespace
@@ -26,7 +26,8 @@ TEST_CASE("CharacterTokenizer: ids follow the order of code points", "[train]") 
   CHECK(tokenizer.find("c") == std::nullopt);
 }
 
-TEST_CASE("CharacterTokenizer: a character outside is named, with its code and position", "[train]") {
+TEST_CASE("CharacterTokenizer: a character without a token is refused, with its code and position",
+          "[train]") {
   const CharacterTokenizer tokenizer(sample);
   CHECK_THROWS_AS(tokenizer.encode("aéß"), ValueError);
   CHECK_THROWS_WITH(
@@ -37,9 +38,9 @@ TEST_CASE("CharacterTokenizer: a character outside is named, with its code and p
   CHECK_THROWS_WITH(tokenizer.encode("🎯"), ContainsSubstring("'🎯' (U+1F3AF) at byte 0"));
 }
 
-TEST_CASE("CharacterTokenizer: what is not UTF-8 is refused, with its position", "[train]") {
+TEST_CASE("CharacterTokenizer: a byte that is not UTF-8 is refused, with its position", "[train]") {
   const CharacterTokenizer tokenizer(sample);
-  // A lone continuation, an overlong slash, a surrogate, a code beyond the last, a character cut short.
+  // A continuation byte alone, an overlong slash, a surrogate, a code beyond U+10FFFF, a character cut short.
   for (const std::string bad : {"\x80", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE4\xB8", "\xFF"}) {
     INFO(bad.size() << " bytes");
     CHECK_THROWS_AS(tokenizer.encode("aé" + bad), ValueError);
@@ -50,7 +51,7 @@ TEST_CASE("CharacterTokenizer: what is not UTF-8 is refused, with its position",
   CHECK_THROWS_WITH(CharacterTokenizer(""), ContainsSubstring("the text is empty"));
 }
 
-TEST_CASE("CharacterTokenizer: <unk> stands for all others on request", "[train]") {
+TEST_CASE("CharacterTokenizer: <unk>, if asked for, stands for all other characters", "[train]") {
   const CharacterTokenizer tokenizer(sample, {.unknown = true});
   CHECK(tokenizer.size() == 7);
   CHECK(tokenizer.find("<unk>") == 6);
@@ -59,7 +60,7 @@ TEST_CASE("CharacterTokenizer: <unk> stands for all others on request", "[train]
   CHECK(tokenizer.encode(sample) == CharacterTokenizer(sample).encode(sample));
 }
 
-TEST_CASE("ByteTokenizer: any bytes and back", "[train]") {
+TEST_CASE("ByteTokenizer: any bytes are encoded and decoded back", "[train]") {
   const ByteTokenizer tokenizer;
   CHECK(tokenizer.size() == 256);
   CHECK(tokenizer.encode("a\xFFé") == Ids{97, 255, 195, 169});
@@ -68,7 +69,7 @@ TEST_CASE("ByteTokenizer: any bytes and back", "[train]") {
   CHECK(tokenizer.decode(tokenizer.encode(all)) == all);
 }
 
-TEST_CASE("Tokenizers: ids outside the vocabulary are named, with their position", "[train]") {
+TEST_CASE("Tokenizers: an id outside the vocabulary is refused, with its position", "[train]") {
   const ByteTokenizer tokenizer;
   CHECK_THROWS_AS(tokenizer.token(256), IndexError);
   CHECK_THROWS_AS(tokenizer.decode(Ids{-1}), IndexError);
@@ -76,7 +77,7 @@ TEST_CASE("Tokenizers: ids outside the vocabulary are named, with their position
                     ContainsSubstring("id 300 at position 2 is outside the vocabulary of 256"));
 }
 
-TEST_CASE("Tokenizers: JSON and back", "[train]") {
+TEST_CASE("Tokenizers: a tokenizer comes back from its JSON", "[train]") {
   const auto copy = [](const Tokenizer& tokenizer) { return tokenizer_from_json(tokenizer.to_json()); };
   CHECK(copy(ByteTokenizer())->encode("aé") == Ids{97, 195, 169});
   CHECK(copy(CharacterTokenizer(sample))->encode(sample) == CharacterTokenizer(sample).encode(sample));
@@ -84,7 +85,7 @@ TEST_CASE("Tokenizers: JSON and back", "[train]") {
   CHECK(copy(CharacterTokenizer(sample, {.unknown = true}))->encode("aß") == Ids{1, 6});
 }
 
-TEST_CASE("Tokenizers: JSON that describes none is refused", "[train]") {
+TEST_CASE("Tokenizers: JSON that describes no tokenizer is refused", "[train]") {
   for (const char* json :
        {"", "{", "[]", "7", R"({"type":7})", R"({"type":"word"})", R"({"type":"character"})",
         R"({"type":"character","characters":[],"unknown":true})",
@@ -95,7 +96,6 @@ TEST_CASE("Tokenizers: JSON that describes none is refused", "[train]") {
     CHECK_THROWS_AS(tokenizer_from_json(json), ValueError);
     CHECK_THROWS_WITH(tokenizer_from_json(json), ContainsSubstring("[tokenizer_from_json]"));
   }
-  CHECK_THROWS_WITH(
-      tokenizer_from_json(R"({"type":"word"})"),
-      ContainsSubstring("no tokenizer of type \"word\": there are character, byte and byte_pair"));
+  CHECK_THROWS_WITH(tokenizer_from_json(R"({"type":"word"})"),
+                    ContainsSubstring("no tokenizer of type 'word': use character, byte or byte_pair"));
 }

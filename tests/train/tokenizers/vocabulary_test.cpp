@@ -16,7 +16,7 @@ const Vocabulary& words() {
 
 }  // namespace
 
-TEST_CASE("Vocabulary: text to ids and back", "[train]") {
+TEST_CASE("Vocabulary: a text becomes ids and comes back", "[train]") {
   CHECK(words().size() == 5);
   CHECK(words().encode("the key is.") == Ids{0, 1, 3, 4});
   CHECK(words().encode("  the   key is . ") == Ids{0, 1, 3, 4});
@@ -26,7 +26,7 @@ TEST_CASE("Vocabulary: text to ids and back", "[train]") {
   CHECK(words().find("are") == std::nullopt);
 }
 
-TEST_CASE("Vocabulary: an unknown word is named, with its position and a known one that is near", "[train]") {
+TEST_CASE("Vocabulary: an unknown word is refused, with its position and a similar known word", "[train]") {
   CHECK_THROWS_AS(words().encode("the cabinet is."), ValueError);
   CHECK_THROWS_WITH(words().encode("the cabinet is."), ContainsSubstring("word 2, \"cabinet\"") &&
                                                            ContainsSubstring("did you mean \"cabinets\"?"));
@@ -36,7 +36,7 @@ TEST_CASE("Vocabulary: an unknown word is named, with its position and a known o
                     ContainsSubstring("word 2, \"elephant\"") && !ContainsSubstring("did you mean"));
 }
 
-TEST_CASE("Vocabulary: ids outside and words that are none are refused", "[train]") {
+TEST_CASE("Vocabulary: ids outside the vocabulary and texts that are no words are refused", "[train]") {
   CHECK_THROWS_AS(words().word(5), IndexError);
   CHECK_THROWS_AS(words().decode(Ids{0, -1}), IndexError);
   CHECK_THROWS_AS(Vocabulary({"a", "b", "a"}), ValueError);

@@ -17,8 +17,8 @@ enum class Kind { special, article, adjective, preposition, noun, verb, predicat
 struct Word {
   std::string text;
   Kind kind;
-  std::int64_t group = 0;  // the class of a noun, or the one that a predicate is said of
-  bool plural = false;     // of nouns and verbs
+  std::int64_t group = 0;  // the class of a noun, or the class that a predicate fits
+  bool plural = false;     // for nouns and verbs
 };
 
 struct Class {
@@ -81,12 +81,14 @@ Vocabulary make_vocabulary() {
 
 constexpr double adjective_probability = 0.5;
 
-// That another phrase follows, after so many of them. Long sentences are common, and yet the verb stays the
-// likeliest single word wherever it may come, so that a model which knows the truth always ranks it first.
+// The probability of another phrase after 0, 1, 2 and 3 of them. Long sentences are common, and yet the verb
+// stays the likeliest single word wherever it can come, so a model that knows the grammar always ranks it
+// first.
 constexpr std::array<double, 4> phrase_probability{0.75, 0.6, 0.4, 0};
 
-// What follows a subject's noun: phrases, the verb, a predicate. Verb and predicate depend on the subject,
-// and whether another phrase comes on how many there were, so all these states are the subject's own.
+// Adds what follows a subject's noun: phrases, the verb and a predicate. Verb and predicate depend on the
+// subject, and the probability of another phrase on the number of phrases, so each kind of subject has its
+// own states.
 void build_rest(WordChain& chain, std::int64_t noun, std::int64_t group, bool plural, std::int64_t said) {
   const Ids verb = ids_where([&](const Word& w) { return w.kind == Kind::verb && w.plural == plural; });
   const Ids predicates =
@@ -139,7 +141,7 @@ Agreement::Agreement() : vocabulary_(make_vocabulary()), chain_(build_chain()) {
 
 std::int64_t Agreement::state_after(std::span<const std::int64_t> prefix) const {
   if (prefix.empty() || prefix[0] != start) {
-    fail<ValueError>("[Agreement] a sentence begins with the start token, id {}", start);
+    fail<ValueError>("[Agreement] the prefix does not begin with the start token, id {}", start);
   }
   std::int64_t state = WordChain::first;
   for (std::size_t i = 1; i < prefix.size(); ++i) {
@@ -157,7 +159,7 @@ std::int64_t Agreement::state_after(std::span<const std::int64_t> prefix) const 
 std::vector<double> Agreement::next_word(std::span<const std::int64_t> prefix) const {
   const std::span<const WordChain::Arc> arcs = chain_.arcs(state_after(prefix));
   if (arcs.empty())
-    fail<ValueError>("[Agreement::next_word] the sentence is over: nothing follows its full stop");
+    fail<ValueError>("[Agreement::next_word] the prefix is a whole sentence: nothing follows its full stop");
   std::vector<double> probabilities(static_cast<std::size_t>(vocabulary_.size()));
   for (const WordChain::Arc& arc : arcs) probabilities[static_cast<std::size_t>(arc.word)] = arc.probability;
   return probabilities;
@@ -198,7 +200,7 @@ Agreement::Sentence Agreement::parse(std::string_view text) const {
   ids.insert(ids.begin(), start);
   if (!chain_.arcs(state_after(ids)).empty()) {
     fail<ValueError>(
-        "[Agreement::parse] \"{}\" is the beginning of a sentence only: it ends with a full stop", text);
+        "[Agreement::parse] \"{}\" is only the beginning of a sentence, which ends with a full stop", text);
   }
   return annotate(std::move(ids));
 }
@@ -210,7 +212,8 @@ Batch Agreement::batch(std::span<const Sentence> sentences) const {
 }
 
 Batch Agreement::sample_batch(std::int64_t count, Rng& rng) const {
-  if (count < 1) fail<ValueError>("[Agreement::sample_batch] {} sentences asked for: at least 1", count);
+  if (count < 1)
+    fail<ValueError>("[Agreement::sample_batch] {} sentences were asked for: ask for at least 1", count);
   std::vector<Ids> sequences;
   for (std::int64_t i = 0; i < count; ++i) sequences.push_back(sample(rng).ids);
   return next_token_batch(sequences, padding);

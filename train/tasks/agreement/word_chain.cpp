@@ -19,7 +19,8 @@ std::int64_t WordChain::add_state() {
 
 const std::vector<WordChain::Arc>& WordChain::state(const char* name, std::int64_t index) const {
   if (index < 0 || index >= static_cast<std::int64_t>(arcs_.size())) {
-    fail<IndexError>("[WordChain::{}] state {} is outside the {} that were added", name, index, arcs_.size());
+    fail<IndexError>("[WordChain::{}] state {} is outside the {} states of the chain", name, index,
+                     arcs_.size());
   }
   return arcs_[static_cast<std::size_t>(index)];
 }
@@ -30,7 +31,8 @@ void WordChain::link(std::int64_t from, std::span<const std::int64_t> words, dou
   state("link", to);
   if (!(probability >= 0 && probability <= 1) || words.empty()) {
     fail<ValueError>(
-        "[WordChain::link] {} words with probability {}: at least 1 word and a probability in [0, 1]",
+        "[WordChain::link] there are {} words with probability {}: give at least 1 word and a probability in "
+        "[0, 1]",
         words.size(), probability);
   }
   for (const std::int64_t word : words) {
@@ -59,21 +61,22 @@ const WordChain::Arc* WordChain::find(std::int64_t index, std::int64_t word) con
 
 const WordChain::Arc& WordChain::draw(std::int64_t index, Rng& rng) const {
   const std::vector<Arc>& choices = state("draw", index);
-  if (choices.empty()) fail<ValueError>("[WordChain::draw] state {} is an end: no word follows", index);
+  if (choices.empty())
+    fail<ValueError>("[WordChain::draw] no arc leaves state {}: it is the end of a sentence", index);
   double left = rng.uniform();
   for (const Arc& arc : choices) {
     left -= arc.probability;
     if (left < 0) return arc;
   }
-  // Rounding may leave a last 1e-16, which goes to an arc that can be taken.
+  // If rounding leaves a rest of 1e-16, the last possible arc gets it.
   const Arc* last = &choices.back();
   while (last->probability == 0 && last != choices.data()) --last;
   return *last;
 }
 
-// Probability flows along the arcs, all of it one word further at a time, until it has left by the ends.
+// Moves all probability along the arcs, one word at a time, until it has reached the ends.
 std::vector<double> WordChain::expected_visits() const {
-  if (arcs_[first].empty()) fail<ValueError>("[WordChain] there are no sentences: no word leaves state 0");
+  if (arcs_[first].empty()) fail<ValueError>("[WordChain] there are no sentences: no arc leaves state 0");
   std::vector<double> visits(arcs_.size()), mass(arcs_.size()), moved;
   mass[first] = 1;
   for (std::size_t length = 0; length <= arcs_.size(); ++length) {
@@ -89,14 +92,15 @@ std::vector<double> WordChain::expected_visits() const {
         total += arc.probability;
       }
       if (std::abs(total - 1) > 1e-12) {
-        fail<ValueError>("[WordChain] the probabilities of the words that leave state {} add up to {}, not 1",
-                         s, total);
+        fail<ValueError>(
+            "[WordChain] the probabilities of the arcs that leave state {} add up to {} instead of 1", s,
+            total);
       }
     }
     if (ended) return visits;
     mass.swap(moved);
   }
-  fail<ValueError>("[WordChain] a sentence may go on forever: the arcs form a circle");
+  fail<ValueError>("[WordChain] a sentence may never end: the arcs form a cycle");
 }
 
 double WordChain::entropy() const {
@@ -114,7 +118,7 @@ double WordChain::entropy() const {
 
 double WordChain::bigram_entropy() const {
   const auto size = static_cast<std::size_t>(vocabulary_);
-  std::vector<double> pairs(size * size);  // expected times that word b follows word a, at a * size + b
+  std::vector<double> pairs(size * size);  // n(ab) at a * size + b
   const auto count_after = [&](std::int64_t a, std::int64_t from, double times) {
     for (const Arc& arc : arcs_[static_cast<std::size_t>(from)]) {
       pairs[static_cast<std::size_t>(a) * size + static_cast<std::size_t>(arc.word)] +=

@@ -11,22 +11,26 @@
 
 namespace fovea {
 
-/// Any model of language: ids (B, T) -> logits (B, T, V).
+/// A language model: ids (B, T) -> logits (B, T, V).
 using LanguageModel = std::function<Tensor(const Indices& ids)>;
 
-/// What a language model trains on in one step: at each row the ids so far, and the id that comes next.
+/// Sequences that a language model trains on in one step. At each position, the target is the next id.
 struct Batch {
-  Indices inputs;   ///< (B, T)
-  Indices targets;  ///< (B, T): the input one step later; `padding` beyond the end, to be ignored by the loss
+  Indices inputs;  ///< (B, T)
+  Indices
+      targets;  ///< (B, T): the inputs one step later; beyond a sequence's end, padding that a loss ignores
 };
 
-/// A target that a loss is told to ignore: cross_entropy(logits, targets, {.ignore_index = ignored_target}).
+/// The target of a position that is not judged: cross_entropy(logits, targets, {.ignore_index =
+/// ignored_target}).
 inline constexpr std::int64_t ignored_target = -1;
 
-/// Sequences of ids as one batch, padded at the end to the longest of them. A sequence of n ids has n - 1
-/// rows. Throws: ValueError if there is no sequence, or one of them has no next id to predict.
+/// Makes a batch of sequences of ids. A sequence of n ids fills n - 1 positions, and those up to the longest
+/// sequence's get `padding`, in inputs and targets.
+/// Throws: ValueError if there is no sequence or one has less than 2 ids.
 FOVEA_API Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding);
-/// The same with targets padded otherwise than inputs, which must be ids that the model knows.
+/// Makes the same batch, with another padding of the targets. Inputs must be padded with an id of the
+/// vocabulary.
 FOVEA_API Batch next_token_batch(std::span<const std::vector<std::int64_t>> sequences, std::int64_t padding,
                                  std::int64_t target_padding);
 

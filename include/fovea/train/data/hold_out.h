@@ -7,9 +7,9 @@
 
 namespace fovea {
 
-/// Whether an instance is among the share of all instances that training never sees. It is a function of the
-/// ids alone, a hash, so that it needs no list and is the same in every run, whatever the seed.
-/// Throws: ValueError unless 0 < share < 1.
+/// Whether an instance of a task is held out, so that training never sees it. A hash of its ids decides, so
+/// there is no list of held-out instances, and they are the same in every run, whatever its seed. Throws:
+/// ValueError unless 0 < share < 1.
 FOVEA_API bool is_held_out(std::span<const std::int64_t> ids, double share);
 
 }  // namespace fovea

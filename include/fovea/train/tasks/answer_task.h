@@ -17,31 +17,33 @@
 
 namespace fovea {
 
-/// What is asked, and the one answer that is right.
+/// A question and its only right answer, as ids.
 struct PromptAnswer {
   std::vector<std::int64_t> prompt;
   std::vector<std::int64_t> answer;
 };
 
-/// A task of prompts, chosen at random, and answers that follow from them: one round, or several that build
-/// on each other. A model reads all as one text, and is judged on the answers alone.
+/// A task whose instances are random prompts, each followed by the answer that it determines. An instance has
+/// one such pair or several, and a later prompt may build on earlier pairs. A model reads the whole instance
+/// as one sequence, and is judged on the answers alone.
 ///
-/// The metric is the share of held-out instances in which each token of each answer is the likeliest after
-/// the right tokens before it. This is how often greedy generation gives all answers as they should be.
+/// The metric is the share of held-out instances of which greedy generation gets every answer right: each
+/// token of each answer is the likeliest one after the right tokens before it.
 class FOVEA_API AnswerTask final : public Task {
  public:
   struct Definition {
     std::string summary;
     Vocabulary vocabulary;
-    /// Draws an instance: its rounds, with prompts and answers of the same lengths each time.
+    /// Draws an instance. Its prompts and answers have the same lengths each time.
     std::function<std::vector<PromptAnswer>(Rng& rng)> instance;
-    double held_out = 0.125;               ///< the share of instances that training never sees
-    std::string metric = "answers right";  ///< the name of the share that is at best 1
-    double allowed = 0.01;                 ///< how far below 1 that may be
+    double held_out = 0.125;               ///< the share of all instances that training never sees
+    std::string metric = "answers right";  ///< the metric's name; its best possible value is 1
+    double allowed = 0.01;                 ///< how far below 1 the metric may be
     Recipe recipe = {};
   };
 
-  /// Throws: ValueError for an instance without a round, a prompt or an answer, or a share outside (0, 1).
+  /// Throws: ValueError if an instance has no pair, an empty prompt or an empty answer, or if `held_out` is
+  /// outside (0, 1).
   explicit AnswerTask(Definition definition);
 
   std::string_view summary() const override { return definition_.summary; }
@@ -53,13 +55,13 @@ class FOVEA_API AnswerTask final : public Task {
   Batch sample_batch(std::int64_t count, Rng& rng) const override;
   Batch unseen_batch(std::int64_t count, Rng& rng) const override;
 
-  /// Throws: ShapeError if the model's answer is not (B, T, V); NonFiniteError if a logit is NaN or
-  /// +infinity.
   std::vector<Metric> score(const LanguageModel& model, Rng& rng) const override;
+  /// The answer that the model gives to a held-out prompt by greedy generation.
+  std::vector<Exhibit> exhibits(const TrainedModel& model, Rng& rng) const override;
 
  private:
   Definition definition_;
-  std::vector<bool> judged_;  // which ids of an instance are those of answers
+  std::vector<bool> judged_;  // for each id of an instance, whether it belongs to an answer
 };
 
 }  // namespace fovea

@@ -18,54 +18,76 @@
 
 namespace fovea {
 
-/// A number that a model is judged by, beside its known right value.
+/// A number that judges a model, beside the best possible value, which is known beforehand.
 struct Metric {
+  enum class Better : std::uint8_t { higher, lower };
+  enum class Unit : std::uint8_t { share, nats };  ///< a share of 1, or nats per token
+
   std::string name;  ///< "answers right"
   double value = 0;
-  double right = 0;    ///< what it would be at best, known beforehand
-  double allowed = 0;  ///< how far below (or above) it may be
-  enum class Better : std::uint8_t { higher, lower } better = Better::higher;
-  enum class Unit : std::uint8_t { share, nats } unit = Unit::share;  ///< nats per token
+  double right = 0;    ///< the best possible value
+  double allowed = 0;  ///< how far from `right` the value of a model that has learned the task may be
+  Better better = Better::higher;
+  Unit unit = Unit::share;
+  std::string note = {};  ///< for people, what the value may be compared with: "a bigram model reaches 1.8"
 
-  /// Whether the value is as good as the right one, or falls short of it by no more than `allowed`.
-  bool reached() const {
-    return better == Better::higher ? value >= right - allowed : value <= right + allowed;
-  }
+  /// The least value that counts as learned, or the largest where lower is better.
+  double limit() const { return better == Better::higher ? right - allowed : right + allowed; }
+  /// Whether the value is as good as the limit; NaN never is.
+  bool reached() const { return better == Better::higher ? value >= limit() : value <= limit(); }
 };
 
-/// A toy problem with a known answer. Training draws instances at random, all but those that are held out;
-/// scores are taken on held-out instances only.
+/// A trained model as a task examines it.
+struct TrainedModel {
+  LanguageModel logits;  ///< ids (B, T) -> (B, T, V)
+  /// The attention weights of every layer, first to last: ids (B, T) -> one (B, H, T, T) each.
+  std::function<std::vector<Tensor>(const Indices& ids)> attention;
+};
+
+/// Something worth seeing of a trained model. It is plain data; whoever asked for it draws it.
+struct Exhibit {
+  std::string text = {};                ///< what is shown, in a sentence or two
+  std::vector<std::string> words = {};  ///< the T words of an input
+  Tensor weights = {};                  ///< (T,): the attention that one query pays to each of these words
+};
+
+/// A toy problem with a known answer. An instance is one example of it: a sequence of tokens. Training draws
+/// instances at random, except a share of all that is held out; scores are taken on held-out instances only.
 ///
-/// Threads: a task is not changed once it is made; any number of threads may use it.
+/// Threads: a task does not change once it is made; any number of threads may use it.
 class FOVEA_API Task {
  public:
   virtual ~Task() = default;
 
-  /// What is to be learned, in one line.
+  /// What a model is to learn, in one line.
   virtual std::string_view summary() const = 0;
   virtual const Vocabulary& vocabulary() const = 0;
   /// T of the longest input: the context that a model needs.
   virtual std::int64_t context() const = 0;
-  /// The token before any text, and the one that ends it, where the task has them.
+  /// The token that stands before any text, if the task has one.
   virtual std::optional<std::int64_t> start() const { return std::nullopt; }
+  /// The token that ends a text, if the task has one.
   virtual std::optional<std::int64_t> stop() const { return std::nullopt; }
-  /// What reaches the right values, in minutes at most.
+  /// A model and its training that learn the task in minutes at most.
   virtual Recipe recipe() const = 0;
 
-  /// Fresh instances to train on; targets that are not judged are `ignored_target`.
+  /// Draws instances to train on. Targets that are not judged are `ignored_target`.
   /// Throws: ValueError if count < 1.
   virtual Batch sample_batch(std::int64_t count, Rng& rng) const = 0;
-  /// The same of held-out instances.
+  /// Draws held-out instances. Throws: as `sample_batch`.
   virtual Batch unseen_batch(std::int64_t count, Rng& rng) const = 0;
 
   /// Judges a model on held-out instances, without recording a graph.
+  /// Throws: ShapeError if the model's logits are not (B, T, V); NonFiniteError if one is NaN or +infinity.
   virtual std::vector<Metric> score(const LanguageModel& model, Rng& rng) const = 0;
+  /// What else is worth seeing of a trained model: what it answers, or where it looks.
+  virtual std::vector<Exhibit> exhibits(const TrainedModel& /*model*/, Rng& /*rng*/) const { return {}; }
 };
 
-/// The names of all tasks, in alphabetical order: each is a file in train/tasks/.
+/// The names of all tasks, in alphabetical order. Each is a file in train/tasks/.
 FOVEA_API std::vector<std::string> task_names();
 
-/// Throws: ValueError for another name, which lists them.
+/// The task of that name. Throws: ValueError, which lists all names, if there is none.
 FOVEA_API std::unique_ptr<Task> make_task(std::string_view name);
 
 }  // namespace fovea

@@ -1,7 +1,7 @@
 #include "fovea/train/tasks/task.h"
 
 #include "autograd/base/fail.h"
-#include "train/tasks/task_list.h"
+#include "train/tasks/base/task_list.h"
 
 namespace fovea {
 
@@ -15,7 +15,8 @@ std::unique_ptr<Task> make_task(std::string_view name) {
   for (const detail::NamedTask& task : detail::task_list()) {
     if (task.name == name) return task.make();
   }
-  fail<ValueError>("[make_task] there is no task \"{}\"; there are: {}", name, fmt::join(task_names(), ", "));
+  fail<ValueError>("[make_task] there is no task \"{}\"; the tasks are: {}", name,
+                   fmt::join(task_names(), ", "));
 }
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-#include "train/tasks/number_words.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::detail {
 

@@ -13,7 +13,8 @@ struct NamedTask {
   std::unique_ptr<Task> (*make)();
 };
 
-/// All files of train/tasks/, in alphabetical order. CMake writes it: see cmake/FoveaTasks.cmake.
+/// All tasks, in alphabetical order: one for each file in train/tasks/. cmake/FoveaTasks.cmake writes the
+/// list.
 const std::vector<NamedTask>& task_list();
 
 }  // namespace fovea::detail

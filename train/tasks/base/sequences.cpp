@@ -1,4 +1,4 @@
-#include "train/tasks/sequences.h"
+#include "train/tasks/base/sequences.h"
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
@@ -8,7 +8,7 @@
 namespace fovea::detail {
 
 Batch Sequences::batch(std::int64_t count, bool unseen, Rng& rng) const {
-  if (count < 1) fail<ValueError>("[Task] a batch of {} instances asked for: at least 1", count);
+  if (count < 1) fail<ValueError>("[Task] a batch of {} instances was asked for: ask for at least 1", count);
   std::vector<Ids> sequences;
   while (std::ssize(sequences) < count) {
     Ids ids = draw(rng);
@@ -19,7 +19,7 @@ Batch Sequences::batch(std::int64_t count, bool unseen, Rng& rng) const {
   const std::int64_t rows = all.targets.size(1);
   return {all.inputs, Indices(all.targets.shape(), [&](std::int64_t* targets) {
             for (std::int64_t i = 0; i < all.targets.numel(); ++i) {
-              // Row t predicts id t + 1.
+              // Position t predicts id t + 1.
               targets[i] = judged[static_cast<std::size_t>(i % rows + 1)] ? all.targets[i] : ignored_target;
             }
           })};
@@ -30,7 +30,7 @@ Tensor ask(const LanguageModel& model, const Indices& ids, std::int64_t vocabula
   const Tensor logits = model(ids);
   const Shape expected{ids.size(0), ids.size(1), vocabulary};
   if (logits.shape() != expected) {
-    fail<ShapeError>("[Task::score] the model's logits are {}: {} expected for ids {} and {} words",
+    fail<ShapeError>("[Task::score] the model's logits are {}: expected {} for ids {} and {} words",
                      to_string(logits.shape()), to_string(expected), to_string(ids.shape()), vocabulary);
   }
   if (!all(is_finite(logsumexp(logits, {-1})))) {

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fovea/autograd/base/export.h"
+
+/// Numbers and names as messages for people show them. Text is UTF-8.
+namespace fovea::detail {
+
+/// Writes 1234567 as "1,234,567".
+FOVEA_API std::string with_commas(std::int64_t n);
+
+/// Reads a text that is a whole number and nothing else: "-12", but not "+12", " 12", "1e3" or "".
+FOVEA_API std::optional<std::int64_t> whole_number(std::string_view text);
+
+/// The number of characters (code points) in a text: the columns that it takes in a terminal, unless some of
+/// them are wide or combine with others.
+FOVEA_API std::size_t character_count(std::string_view text);
+
+/// Makes a text from a file or a user safe to print on one line. Control characters, which a terminal would
+/// obey, become "\n", "\t" or "\x1b". A text of more than `longest` bytes is cut between two characters, and
+/// "..." stands for the rest.
+FOVEA_API std::string printable(std::string_view text,
+                                std::size_t longest = std::numeric_limits<std::size_t>::max());
+
+/// The first 80 bytes of a text, printable and in single quotes: for a name in an error message.
+FOVEA_API std::string in_quotes(std::string_view text);
+
+}  // namespace fovea::detail

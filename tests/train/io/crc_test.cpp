@@ -1,0 +1,25 @@
+#include "train/io/crc.h"
+
+#include "tests/support/catch.h"
+
+using namespace fovea::detail;
+
+namespace {
+
+std::uint32_t crc32_of(std::string_view text, std::uint32_t so_far = 0) {
+  return crc32(std::as_bytes(std::span(text)), so_far);
+}
+
+}  // namespace
+
+TEST_CASE("crc32c: the examples of RFC 3720", "[train]") {
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aaU);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43U);
+  CHECK(crc32c("123456789") == 0xe3069283U);
+}
+
+TEST_CASE("crc32: the check value of the algorithm, in one part or two", "[train]") {
+  CHECK(crc32_of("123456789") == 0xcbf43926U);
+  CHECK(crc32_of("6789", crc32_of("12345")) == 0xcbf43926U);
+  CHECK(crc32_of("") == 0);
+}
