@@ -43,16 +43,17 @@ std::string text_of(const Metric& metric, double value) {
   return fmt::format("{:.4f} nats per token", value);
 }
 
+// "at least 99.00%"
+std::string needed(const Metric& metric) {
+  const char* bound = metric.better == Metric::Better::higher ? "at least" : "at most";
+  return fmt::format("{} {}", bound, text_of(metric, metric.limit()));
+}
+
 void print_metric(const Metric& metric, std::size_t width) {
   fmt::print("{:<{}}  {}", metric.name, width, text_of(metric, metric.value));
   if (metric.unit == Metric::Unit::nats && metric.right != 0) fmt::print("; at best {:.4f}", metric.right);
   if (!metric.note.empty()) fmt::print("; {}", metric.note);
-  if (!metric.reached()) {
-    fmt::print("; NOT REACHED: {} {} is needed",
-               metric.better == Metric::Better::higher ? "at least" : "at most",
-               text_of(metric, metric.limit()));
-  }
-  fmt::print("\n");
+  fmt::print("{}\n", metric.reached() ? "" : fmt::format("; NOT REACHED: {} is needed", needed(metric)));
 }
 
 void print_exhibit(const Exhibit& exhibit) {
@@ -80,9 +81,12 @@ bool print_score(const Settings& settings, const Model& model) {
   for (const Metric& metric : metrics) print_metric(metric, width);
   for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);
   std::fflush(stdout);
-  const bool learned = std::ranges::all_of(metrics, &Metric::reached);
-  if (!learned) fmt::print(stderr, "fovea: the model has not learned the task: train it for more --steps\n");
-  return learned;
+  const auto missed = std::ranges::find_if_not(metrics, &Metric::reached);
+  if (missed == metrics.end()) return true;
+  fmt::print(stderr,
+             "fovea: the model has not learned the task: {} is {}, but {} is needed; try more --steps\n",
+             missed->name, text_of(*missed, missed->value), needed(*missed));
+  return false;
 }
 
 }  // namespace fovea::cli

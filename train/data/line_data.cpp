@@ -18,9 +18,8 @@ LineData::LineData(std::string_view text, const Tokenizer& tokenizer) : vocabula
   const std::optional<std::int64_t> newline = tokenizer.find("\n");
   if (!newline) {
     fail<ValueError>(
-        "[LineData] the tokenizer has no token for the newline, which stands before and after each line: "
-        "make "
-        "the tokenizer from the whole text");
+        "[LineData] the tokenizer has no token for the newline, which stands before and after each "
+        "line: make the tokenizer from the whole text");
   }
   boundary_ = *newline;
   for (std::int64_t number = 1; !text.empty(); ++number) {

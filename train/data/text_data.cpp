@@ -18,9 +18,8 @@ std::int64_t rows_of(const char* name, const TokenData& data, const Blocks& bloc
   const std::int64_t predicted = data.size() - 1;
   if (predicted < blocks.context) {
     fail<ValueError>(
-        "[{}] a context of {} tokens and the next token need {}, but the data has {}: take a longer text or "
-        "a "
-        "shorter context",
+        "[{}] a context of {} tokens and the next token need {}, but the data has {}: take a longer "
+        "text or a shorter context",
         name, blocks.context, blocks.context + 1, data.size());
   }
   return (predicted + blocks.context - 1) / blocks.context;

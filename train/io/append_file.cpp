@@ -24,9 +24,8 @@ AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size)
   const auto found = static_cast<std::uint64_t>(status.st_size);
   if (found < size) {
     fail<FileError>(
-        "[Trainer::run] '{}' has {} bytes, but it had {} when the checkpoint was saved: restore it, or "
-        "remove "
-        "it to begin it anew",
+        "[Trainer::run] '{}' has {} bytes, and had {} when the checkpoint was saved: restore it, or "
+        "remove it to begin it anew",
         path_.string(), found, size);
   }
   size_ = size;

@@ -69,8 +69,7 @@ std::vector<std::int64_t> CharacterTokenizer::encode(std::string_view text) cons
     } else {
       fail<ValueError>(
           "[CharacterTokenizer::encode] {} at byte {} is not among the {} characters known: make the "
-          "tokenizer "
-          "from a text that has it, or with {{.unknown = true}}",
+          "tokenizer from a text that has it, or with {{.unknown = true}}",
           describe(next.code), at, size());
     }
     at += next.length > 0 ? next.length : 1;
