@@ -36,21 +36,26 @@ class OnlineSoftmax {
   }
 
  private:
+  static constexpr T lowest = -std::numeric_limits<T>::infinity();
+
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  // A sink is a key that was met before all others, whose value is 0.
+  // A sink is a key that was met before all others, whose value is 0. No sink is a sink of -inf.
   void start() {
+    const T sink = in_.sinks ? in_.sinks[block_.head] : lowest;
     y_.setZero();
-    m_.fill(in_.sinks ? in_.sinks[block_.head] : -std::numeric_limits<T>::infinity());
-    l_.fill(in_.sinks ? 1 : 0);
+    m_.fill(sink);
+    l_.fill(sink == lowest ? 0 : 1);
   }
 
   // Where m grows, the sums so far were taken with a smaller one: they are multiplied by exp(before - m).
+  // They are 0 where m was -inf.
   void raise_max(std::int64_t i, T row_max) {
     const T before = m_[at(i)], m = std::max(before, row_max);
     if (m == before) return;
-    const T factor = std::exp(before - m);
     m_[at(i)] = m;
+    if (before == lowest) return;
+    const T factor = std::exp(before - m);
     l_[at(i)] *= static_cast<double>(factor);
     y_.row(i) *= factor;
   }

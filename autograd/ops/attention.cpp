@@ -70,7 +70,7 @@ void check_biases(const Tensor& q, const AttentionSizes& n, const AttentionOptio
                      to_string(per_head), to_string(shared), to_string(r.shape()));
   }
   if (options.sinks.defined() && options.sinks.shape() != Shape{n.heads}) {
-    fail<ShapeError>("[attention] sinks must have the shape (H,) = {}, one for each query head, and have {}",
+    fail<ShapeError>("[attention] sinks need shape (H,) = {}, one for each query head, and have shape {}",
                      to_string(Shape{n.heads}), to_string(options.sinks.shape()));
   }
 }

@@ -322,6 +322,16 @@ TEST_CASE("attention: keys hidden from every query have no influence on the fuse
   }
 }
 
+TEST_CASE("attention: a sink of -inf takes no weight") {
+  const Implementation function = GENERATE(Implementation(attention), Implementation(reference::attention));
+  Rng rng(43);
+  const Tensor q = randn({1, 2, 5, 3}, rng), k = randn({1, 2, 7, 3}, rng), v = randn({1, 2, 7, 3}, rng);
+  const Tensor sinks = full({2}, -infinity).set_requires_grad();
+  const Tensor y = function(q, k, v, {.sinks = sinks});
+  CHECK(distance(y, function(q, k, v, {})) < 1e-6);
+  CHECK_FALSE(any(grad({y}, {sinks}, {.gradients = {y.detach()}})[0] != 0.0));
+}
+
 TEST_CASE("attention: the causal mask aligns the last query with the last key") {
   // Two queries of five keys: the first sees four of them.
   const Tensor v = reshape(tensor({1, 2, 3, 4, 5}, f64), {1, 1, 5, 1});
