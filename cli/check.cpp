@@ -150,6 +150,20 @@ nlohmann::ordered_json json_of(const Check& check, const Result& result) {
   return json;
 }
 
+void print_total(const Settings& settings, std::size_t checks, std::int64_t failed, std::int64_t elements,
+                 double seconds, const nlohmann::ordered_json& rows) {
+  if (settings.json) {
+    const nlohmann::ordered_json all{{"passed", failed == 0}, {"order", settings.order},
+                                     {"seed", settings.seed}, {"seeds", settings.seeds},
+                                     {"seconds", seconds},    {"checks", rows}};
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, {}, {:.1f} s\n",
+               static_cast<std::int64_t>(checks) - failed, failed, with_commas(elements), settings.order,
+               seeds_text(settings), seconds);
+  }
+}
+
 int check_all(const Settings& settings) {
   const std::vector<Check> checks = checks_that_match(settings);
   if (checks.empty()) {
@@ -180,16 +194,7 @@ int check_all(const Settings& settings) {
     }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  if (settings.json) {
-    const nlohmann::ordered_json all{{"passed", failed == 0}, {"order", settings.order},
-                                     {"seed", settings.seed}, {"seeds", settings.seeds},
-                                     {"seconds", seconds},    {"checks", rows}};
-    fmt::print("{}\n", all.dump(2));
-  } else {
-    fmt::print("\n{} passed, {} failed: {} elements, orders up to {}, {}, {:.1f} s\n",
-               static_cast<std::int64_t>(checks.size()) - failed, failed, with_commas(elements),
-               settings.order, seeds_text(settings), seconds);
-  }
+  print_total(settings, checks.size(), failed, elements, seconds, rows);
   return failed == 0 ? 0 : 1;
 }
 
