@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/ids.h"
 #include "autograd/ops/reference.h"
 #include "autograd/ops/rows.h"
@@ -17,7 +17,7 @@ using kernels::Block;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+detail::KernelRuns forward_runs("cross_entropy"), backward_runs("cross_entropy_backward");
 
 // What each row of logits should predict, and how much that counts.
 struct Targets {
@@ -112,7 +112,9 @@ Tensor class_weights(const Tensor& logits, const CrossEntropyOptions& options) {
 // What counts for nothing adds nothing, infinite or not.
 double times(double weight, double value) { return weight == 0 ? 0 : weight * value; }
 
-// --- Kernels. The probabilities of a row are exp(x - shift) scale, with scale 0 in a row of -inf ---
+// --- Kernels -----------------------------------------------------------------------------------------------
+
+// The probabilities of a row are exp(x - shift) scale, where the scale of a row of -inf is 0.
 
 // sum_c w_c (shift - x_c)
 template <class T>
@@ -184,7 +186,7 @@ Tensor fused_loss(const Tensor& logits, const Tensor& weights, const Targets& ta
       *out = static_cast<T>(times(targets.scale(), std::accumulate(losses.begin(), losses.end(), 0.0)));
     }
   });
-  detail::count_run(Kernel::cross_entropy);
+  forward_runs.count();
   return loss;
 }
 
@@ -207,12 +209,11 @@ Tensor fused_gradient(const Tensor& logits, const Tensor& weights, const Tensor&
       row_backward(x + row * n, w, n, target, q, shift[row], scale[row], of_row, out + row * n);
     });
   });
-  detail::count_run(Kernel::cross_entropy_backward);
+  backward_runs.count();
   return dx;
 }
 
-// --- The same in ops
-// ------------------------------------------------------------------------------------------
+// --- The same in ops ---------------------------------------------------------------------------------------
 
 // (..., 1): the rows that count.
 Bool kept_rows(const Targets& targets) {
@@ -246,8 +247,8 @@ Spread spread(const Targets& targets, const Tensor& logits, const Tensor& weight
   return {from_values(q, logits.shape(), logits.dtype()), from_values(z, shape, logits.dtype())};
 }
 
-Tensor composed_gradient(const Tensor& logits, const Tensor& weights, const Tensor& dy,
-                         const Targets& targets) {
+Tensor reference_gradient(const Tensor& logits, const Tensor& weights, const Tensor& dy,
+                          const Targets& targets) {
   const Bool kept = kept_rows(targets);
   const auto [q, z] = spread(targets, logits, weights);
   const Tensor x = where(kept, logits, 0.0);
@@ -268,7 +269,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& ids, const Cross
   const Tensor recorded =
       record("cross_entropy", loss, {logits}, {logits, weights, statistics},
              [targets](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-               if (recording()) return {composed_gradient(saved[0], saved[1], dy, targets)};
+               if (recording()) return {reference_gradient(saved[0], saved[1], dy, targets)};
                return {fused_gradient(saved[0], saved[1], saved[2], dy, targets)};
              });
   return {recorded, targets.kept, targets.divisor};

@@ -22,8 +22,7 @@ namespace fovea {
 /// For reductions: keep the reduced axes with size 1.
 inline constexpr bool keepdims = true;
 
-// --- Arithmetic: (...), (...) -> broadcast (...)
-// ------------------------------------------------------------
+// --- Arithmetic: (...), (...) -> broadcast (...) -----------------------------------------------------------
 
 FOVEA_API Tensor add(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor sub(const Tensor& a, const Tensor& b);
@@ -52,8 +51,7 @@ FOVEA_API Tensor operator/(double a, const Tensor& x);
 FOVEA_API Tensor maximum(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor minimum(const Tensor& a, const Tensor& b);
 
-// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient
-// -----------------------------------------
+// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient ----------------------------------------
 
 FOVEA_API Bool operator<(const Tensor& a, const Tensor& b);
 FOVEA_API Bool operator<=(const Tensor& a, const Tensor& b);
@@ -78,8 +76,7 @@ FOVEA_API Tensor where(const Bool& condition, double a, const Tensor& b);
 /// Throws: ValueError if low > high or either is NaN.
 FOVEA_API Tensor clamp(const Tensor& x, double low, double high);
 
-// --- Elementwise functions: (...) -> (...)
-// ------------------------------------------------------------------
+// --- Elementwise functions: (...) -> (...) -----------------------------------------------------------------
 
 FOVEA_API Tensor exp(const Tensor& x);
 FOVEA_API Tensor log(const Tensor& x);
@@ -109,8 +106,7 @@ struct GeluOptions {
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
-// --- Regularisation
-// -----------------------------------------------------------------------------------------
+// --- Regularisation ----------------------------------------------------------------------------------------
 
 /// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
 /// et al. 2014). Outside a `TrainMode` scope, x itself.
@@ -120,8 +116,7 @@ FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 /// Throws: ValueError if p is not in [0, 1].
 FOVEA_API Tensor dropout(const Tensor& x, double p);
 
-// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keepdims
-// ------------------------
+// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keepdims ------------------------
 
 FOVEA_API Tensor sum(const Tensor& x);
 FOVEA_API Tensor sum(const Tensor& x, const Axes& axes, bool keep = false);
@@ -136,8 +131,7 @@ FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false)
 /// The position of the largest element along an axis: the first of equal ones. Throws: ShapeError if empty.
 FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
 
-// --- Shape. Views share the array of their input wherever strides allow
-// -------------------------------------
+// --- Shape. Views share the array of their input wherever strides allow ------------------------------------
 
 /// The same elements in another shape; one size may be -1, to be inferred. A copy if strides do not allow a
 /// view.
@@ -173,8 +167,7 @@ FOVEA_API Tensor to(const Tensor& x, Dtype dtype);
 /// Adds up what broadcasting repeated: the transpose of `broadcast_to`.
 FOVEA_API Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// --- Matrix products
-// ----------------------------------------------------------------------------------------
+// --- Matrix products ---------------------------------------------------------------------------------------
 
 /// (..., M, K) x (..., K, N) -> (..., M, N), with broadcast batch axes. A vector on the left is a row (its
 /// axis is dropped from the result), on the right a column. Transposed views are read in place.
@@ -183,8 +176,7 @@ FOVEA_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x W + b. Shapes: x (..., I), W (I, O), b (O,) or undefined -> (..., O).
 FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
 
-// --- Lookup
-// -------------------------------------------------------------------------------------------------
+// --- Lookup ------------------------------------------------------------------------------------------------
 
 struct EmbeddingOptions {
   std::optional<std::int64_t> padding = {};  ///< this id stands for nothing: zeros, in value and in gradient
@@ -193,8 +185,7 @@ struct EmbeddingOptions {
 /// Throws: IndexError naming the position and value of an id outside [0, V).
 FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions& options = {});
 
-// --- Softmax and what is built on it
-// ------------------------------------------------------------------------
+// --- Softmax and what is built on it -----------------------------------------------------------------------
 
 /// y_i = exp(x_i - m) / sum_j exp(x_j - m) along an axis, with m = max_j x_j.
 ///

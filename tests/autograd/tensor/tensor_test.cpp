@@ -57,7 +57,7 @@ TEST_CASE("what does not make a tensor is refused") {
 TEST_CASE("an empty handle says so") {
   const Tensor none;
   CHECK_FALSE(none.defined());
-  CHECK_THROWS_WITH(none.shape(), ContainsSubstring("empty Tensor"));
+  CHECK_THROWS_WITH(none.shape(), ContainsSubstring("undefined Tensor"));
   CHECK_THROWS_AS(none.numel(), Error);
   CHECK_THROWS_AS(none + tensor({1, 2}), Error);
   CHECK_THROWS_AS(exp(none), Error);

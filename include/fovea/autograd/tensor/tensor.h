@@ -16,6 +16,7 @@ namespace fovea {
 class Rng;
 
 namespace detail {
+struct TensorAccess;
 struct TensorImpl;
 FOVEA_API void retain(TensorImpl* impl) noexcept;
 FOVEA_API void release(TensorImpl* impl) noexcept;
@@ -81,11 +82,13 @@ class FOVEA_API Tensor {
   /// How often the shared array has been written to.
   std::uint64_t version() const;
 
-  /// For the library's own files: the object behind the handle.
-  detail::TensorImpl* impl() const noexcept { return impl_.get(); }
-  explicit Tensor(detail::Ref<detail::TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  /// Whether both are handles of one tensor: the same elements, gradient and place in the graph.
+  bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
 
  private:
+  friend struct detail::TensorAccess;
+  explicit Tensor(detail::Ref<detail::TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+
   detail::Ref<detail::TensorImpl> impl_;
 };
 
