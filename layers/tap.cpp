@@ -50,7 +50,8 @@ class HooksOfRecomputed final : public detail::RerunState {
     Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override {
       if (scope_.before()->tap(layer, name, value).is_same(value)) return value;
       fail<GraphError>(
-          "[recompute] Hooks replace '{}', shape {}, in a layer that backward computes again, where it would not "
+          "[recompute] Hooks replace '{}', shape {}, in a layer that backward computes again, where it would "
+          "not "
           "be replaced: call the layer itself, or open a NoGrad scope",
           name, to_string(value.shape()));
     }

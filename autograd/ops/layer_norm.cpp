@@ -15,7 +15,7 @@ struct Normalized {
   Tensor rstd;
 };
 
-// Centered twice: the mean of f32 values is itself rounded, and the second round finds what is left of it.
+// Rows are centered twice: the first mean is rounded, and the second removes what the rounding has left.
 Normalized normalized_in_ops(const Tensor& x, double eps) {
   const Tensor once = x - mean(x, -1, keepdims);
   const Tensor centered = once - mean(once, -1, keepdims);

@@ -14,10 +14,10 @@ namespace {
 
 std::size_t at(std::int64_t axis) { return static_cast<std::size_t>(axis); }
 
-// Strides that show x in another shape of as many elements, if there are any.
+// The strides of a view of x in another shape of as many elements; nothing if only a copy can have it.
 std::optional<Strides> strides_for(const Tensor& x, const Shape& shape) {
   if (x.is_contiguous() || x.numel() == 0) return contiguous_strides(shape);
-  // Runs of x's axes that step evenly are matched, from the back, with runs of the new shape's axes.
+  // Axes of x that lie row-major among themselves are matched, from the back, with axes of the new shape.
   Strides strides(shape.size(), 1);
   std::size_t next = shape.size();
   for (std::size_t axis = x.rank(); axis-- > 0;) {
@@ -66,7 +66,7 @@ Tensor copy_of(const Tensor& x) {
   return y;
 }
 
-// The region of a contiguous tensor of that shape which `slice` from `begin` by `step` shows, and `select`.
+// The region of a row-major tensor that `slice`, from `begin` by `step`, and `select` show.
 Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, std::int64_t step) {
   Strides strides = contiguous_strides(shape);
   const std::int64_t offset = begin * strides[axis];
@@ -74,7 +74,7 @@ Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, st
   return {offset, std::move(strides)};
 }
 
-// x at a region of its row-major order. Its gradient is added to that region alone.
+// A view of a region of x. Its gradient is added to that region alone.
 Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
   const Tensor base = contiguous(x);
   return record("region", view_of(base, shape, region.strides, impl_of(base).offset + region.offset), {base},

@@ -31,7 +31,7 @@ FOVEA_API void release(TensorImpl* impl) noexcept;
 /// (`mutable_data`, optimizers, `load`) must not overlap with reading.
 class FOVEA_API Tensor {
  public:
-  /// An empty handle: no value, no shape. Anything but `defined` and assignment throws.
+  /// An undefined handle, without value or shape. Everything but `defined`, `is_same` and assignment throws.
   Tensor() = default;
 
   bool defined() const noexcept { return static_cast<bool>(impl_); }
@@ -63,7 +63,7 @@ class FOVEA_API Tensor {
   /// All elements in row-major order.
   std::vector<double> to_vector() const;
 
-  /// The same array outside the graph: no gradient flows through it.
+  /// A tensor with the same array outside the graph: no gradient flows through it.
   Tensor detach() const;
 
   /// Whether gradients flow to or through this tensor.
@@ -76,10 +76,11 @@ class FOVEA_API Tensor {
   /// The gradient that backward passes have added up so far; undefined before the first one.
   /// Throws: GraphError for a recorded non-leaf: use `grad(outputs, inputs)` for those.
   Tensor grad() const;
-  /// Replaces the gradient of a leaf (clipping does); undefined clears it. Throws: GraphError, ShapeError.
+  /// Replaces the gradient of a leaf (clipping does); undefined clears it.
+  /// Throws: GraphError, ShapeError.
   void set_grad(Tensor gradient) const;
 
-  /// How often the shared array has been written to.
+  /// The number of times that the shared array has been written to.
   std::uint64_t version() const;
 
   /// Whether both are handles of one tensor: the same elements, gradient and place in the graph.
