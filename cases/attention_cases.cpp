@@ -181,8 +181,8 @@ void add_masked(Cases& cases, const std::string& name, const Shape& q, const Sha
     c.reference = [=](const Inputs& in) {
       return reference::attention(in["q"], in["k"], in["v"], {.mask = mask});
     };
-    c.kernel = Kernel::attention;
-    c.backward_kernel = Kernel::attention_backward;
+    c.kernel = "attention";
+    c.backward_kernel = "attention_backward";
   });
   cases.add("attention_with_weights, " + name, [&](Case& c) {
     inputs(c);
@@ -243,8 +243,8 @@ void add_variant(Cases& cases, const std::string& name, const Shape& q, const Sh
     c.value = [=](const Inputs& in) { return call(attention, in); };
     c.oracle = [=](const Inputs& in) { return attention_by_loops(in, variant).output; };
     c.reference = [=](const Inputs& in) { return call(reference::attention, in); };
-    c.kernel = Kernel::attention;
-    c.backward_kernel = Kernel::attention_backward;
+    c.kernel = "attention";
+    c.backward_kernel = "attention_backward";
     if (variant.bias && variant.relative_bias) c.example(several_blocks(variant));
   });
 }

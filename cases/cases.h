@@ -89,7 +89,7 @@ class Case {
   /// The reference form, made of primitive ops, and the fused kernels that must run in `value` and in its
   /// gradient but not in the reference form.
   NamedFunction reference;
-  std::optional<Kernel> kernel, backward_kernel;
+  std::optional<std::string> kernel, backward_kernel;
 
   /// Axes, named by their sizes, that keep their size in the checks of short axes, and axes that may have
   /// size 1 but not 0.

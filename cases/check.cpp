@@ -240,7 +240,9 @@ class Checker {
     }
   }
 
-  static std::int64_t count(const std::optional<Kernel>& kernel) { return kernel ? runs_of(*kernel) : 0; }
+  static std::int64_t count(const std::optional<std::string>& kernel) {
+    return kernel ? runs_of(*kernel) : 0;
+  }
 
   // The fused kernels must run in the value and its gradient, and in nothing else, and agree with the
   // reference.

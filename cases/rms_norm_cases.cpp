@@ -32,8 +32,8 @@ void add_rows(Cases& cases) {
       c.value = with([](const auto&... arguments) { return rms_norm(arguments...); });
       c.oracle = with(scale_rows);
       c.reference = with([](const auto&... arguments) { return reference::rms_norm(arguments...); });
-      c.kernel = Kernel::rms_norm;
-      c.backward_kernel = Kernel::rms_norm_backward;
+      c.kernel = "rms_norm";
+      c.backward_kernel = "rms_norm_backward";
       c.refuses<ValueError>("a negative eps", "[rms_norm]",
                             [](const Inputs& in) { return rms_norm(in["x"], {}, -1e-5); });
       c.refuses<ShapeError>("a gain of the wrong size", "[rms_norm]", [](const Inputs&) {

@@ -21,8 +21,8 @@ void add_rows_along_axes(Cases& cases) {
         return e / sum(e, axis, keepdims);
       };
       c.reference = [=](const Inputs& in) { return reference::softmax(in["x"], axis); };
-      c.kernel = Kernel::softmax;
-      c.backward_kernel = Kernel::softmax_backward;
+      c.kernel = "softmax";
+      c.backward_kernel = "softmax_backward";
       c.refuses<ShapeError>("an axis out of range", "[softmax] axis 3",
                             [](const Inputs& in) { return softmax(in["x"], 3); });
       c.refuses<ShapeError>("a scalar", "[softmax]", [](const Inputs&) { return softmax(scalar(1)); });
@@ -32,8 +32,8 @@ void add_rows_along_axes(Cases& cases) {
       c.value = [=](const Inputs& in) { return log_softmax(in["x"], axis); };
       c.oracle = [=](const Inputs& in) { return in["x"] - log(sum(exp(in["x"]), axis, keepdims)); };
       c.reference = [=](const Inputs& in) { return reference::log_softmax(in["x"], axis); };
-      c.kernel = Kernel::log_softmax;
-      c.backward_kernel = Kernel::log_softmax_backward;
+      c.kernel = "log_softmax";
+      c.backward_kernel = "log_softmax_backward";
       c.refuses<ShapeError>("an axis out of range", "[log_softmax] axis -4",
                             [](const Inputs& in) { return log_softmax(in["x"], -4); });
     });

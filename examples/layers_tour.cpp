@@ -191,12 +191,12 @@ void while_training(const Tensor& x, Rng& rng) {
   // [dropout]
   expect("Dropout", same, x.shape());
 
-  // [checkpoint]
+  // [recompute]
   const FeedForward block(C, 4 * C, rng);
-  const Tensor y = checkpoint(block, x);  // keeps only x, and computes the rest again in backward
-  // [checkpoint]
+  const Tensor y = recompute(block, x);  // keeps only x, and computes the rest again in backward
+  // [recompute]
   backward(y, {.gradient = ones(y.shape())});
-  expect("checkpoint", block.up.W.grad(), block.up.W.shape());
+  expect("recompute", block.up.W.grad(), block.up.W.shape());
 }
 
 void losses(Rng& rng) {

@@ -44,7 +44,7 @@ void compare_derivatives(const std::vector<Tensor>& actual, const std::vector<Te
     tensor.largest = detail::largest_of(e);
     const double limit = roundings * detail::constants::epsilon * tensor.largest;
     for (std::size_t k = 0; k < e.size(); ++k) {
-      ElementCheck element{order, names[i], detail::index_of(static_cast<std::int64_t>(k), tensor.shape),
+      ElementCheck element{order, names[i], detail::position_of(static_cast<std::int64_t>(k), tensor.shape),
                            a[k],  e[k],     limit};
       if (a[k] == e[k]) continue;
       element.relative = std::abs(a[k] - e[k]) / tensor.largest;

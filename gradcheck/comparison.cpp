@@ -125,7 +125,7 @@ class TensorComparison {
   }
 
  private:
-  Shape index(std::size_t i) const { return index_of(static_cast<std::int64_t>(i), x_.shape()); }
+  Shape index(std::size_t i) const { return position_of(static_cast<std::int64_t>(i), x_.shape()); }
 
   void check_element(std::size_t i) {
     Moved line(x_, {offsets_[i]}, {1.0});
@@ -283,13 +283,6 @@ double largest_of(std::span<const double> values) {
     if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
   }
   return largest;
-}
-
-Shape index_of(std::int64_t element, const Shape& shape) {
-  Shape index(shape.size(), 0);
-  for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-    index[axis] = element % shape[axis];
-  return index;
 }
 
 std::vector<double> Comparison::noise_of(const GradientsFor& gradients, const std::vector<double>& analytic,

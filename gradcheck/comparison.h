@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/base/position.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/gradcheck/gradcheck.h"
 #include "gradcheck/excluded.h"
@@ -23,9 +24,6 @@ std::vector<double> flatten(const std::vector<Tensor>& tensors);
 
 /// The largest finite magnitude, or 0 if there is none.
 double largest_of(std::span<const double> values);
-
-/// The index of an element that is given by its number in row-major order.
-Shape index_of(std::int64_t element, const Shape& shape);
 
 /// What is compared at one order: tensors as a function of the inputs, contracted with fixed weights. At
 /// order 1 the tensor is the output of f, at order 2 the tensors are the gradients of f.

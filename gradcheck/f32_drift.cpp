@@ -127,7 +127,7 @@ void report_drift(const Result& narrow, const Results& exact, std::size_t i, con
     if (agrees(actual, expected[j], allowed)) continue;
     report.failures.push_back({.order = i == 0 ? 0 : 1,
                                .input = name,
-                               .index = index_of(static_cast<std::int64_t>(j), shape),
+                               .index = position_of(static_cast<std::int64_t>(j), shape),
                                .analytic = actual,
                                .numeric = expected[j],
                                .error = allowed,

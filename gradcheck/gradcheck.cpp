@@ -97,7 +97,7 @@ std::vector<double> check_first_order(const std::function<Tensor()>& f,
     std::vector<double> one(static_cast<std::size_t>(numel(shape)), 0);
     one[static_cast<std::size_t>(i)] = 1;
     comparison.weights = {from_values(one, shape, f64)};
-    comparison.output = detail::index_of(i, shape);
+    comparison.output = detail::position_of(i, shape);
     noise = comparison.run(options, excluded, rng, report);
   }
   return noise;

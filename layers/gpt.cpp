@@ -1,7 +1,7 @@
 #include "fovea/layers/gpt.h"
 
 #include "fovea/autograd/graph/graph.h"
-#include "fovea/layers/checkpoint.h"
+#include "fovea/layers/recompute.h"
 #include "layers/model.h"
 
 namespace fovea {
@@ -38,7 +38,7 @@ Tensor Gpt::project(const Tensor& x) const {
 Tensor Gpt::logits(const Indices& ids, const Mask& mask) const {
   Tensor x = embed(ids, 0);
   for (const TransformerBlock& block : blocks) {
-    x = config.checkpoint_blocks ? checkpoint(block, x, mask) : block(x, mask);
+    x = config.recompute ? recompute(block, x, mask) : block(x, mask);
   }
   return project(x);
 }

@@ -41,7 +41,7 @@ std::vector<std::string> names_of(std::size_t index, const std::vector<Member>& 
 }
 
 bool same_values(const Tensor& a, const Tensor& b) {
-  return a.impl() == b.impl() || (a.shape() == b.shape() && a.to_vector() == b.to_vector());
+  return a.is_same(b) || (a.shape() == b.shape() && a.to_vector() == b.to_vector());
 }
 
 // The value of a member, under any of its names, or an undefined Tensor.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "autograd/base/fail.h"
+#include "fovea/autograd/base/scoped_value.h"
+#include "fovea/autograd/graph/recompute.h"
 #include "fovea/layers/name_matches.h"
 
 namespace fovea {
@@ -24,17 +26,62 @@ void check_replacement(const std::string& path, const Tensor& value, const Tenso
   }
 }
 
-// Suspends all hooks: a replacement may call layers, and its own hook must not run on them.
-class WithoutHooks {
+using HooksScope = detail::ScopedValue<detail::ActiveHooks*>;
+
+// The hooks on a recomputed function. In its first run they may read values, but not replace them. In later
+// runs nothing is reported, but the answers to `wants` are those of the first run, because a layer may take
+// another path, with other bits, for a value that is asked for.
+class HooksOfRecomputed final : public detail::RerunState {
  public:
-  WithoutHooks() : outer_(std::exchange(detail::active_hooks, nullptr)) {}
-  ~WithoutHooks() { detail::active_hooks = outer_; }
-  WithoutHooks(const WithoutHooks&) = delete;
-  WithoutHooks& operator=(const WithoutHooks&) = delete;
+  std::shared_ptr<void> open_first_run() override {
+    return detail::active_hooks ? std::make_shared<FirstRun>(wanted_) : nullptr;
+  }
+  std::shared_ptr<void> open_rerun() override { return std::make_shared<Rerun>(wanted_); }
 
  private:
-  detail::ActiveHooks* outer_;
+  class FirstRun final : detail::ActiveHooks {
+   public:
+    explicit FirstRun(std::vector<bool>& wanted) : wanted_(wanted), scope_(detail::active_hooks, this) {}
+
+    bool wants(const Site& layer, std::string_view name) override {
+      wanted_.push_back(scope_.before()->wants(layer, name));
+      return wanted_.back();
+    }
+    Tensor tap(const Site& layer, std::string_view name, const Tensor& value) override {
+      if (scope_.before()->tap(layer, name, value).is_same(value)) return value;
+      fail<GraphError>(
+          "[recompute] Hooks replace '{}', shape {}, in a layer that backward computes again, where it would "
+          "not "
+          "be replaced: call the layer itself, or open a NoGrad scope",
+          name, to_string(value.shape()));
+    }
+
+   private:
+    std::vector<bool>& wanted_;
+    HooksScope scope_;
+  };
+
+  class Rerun final : detail::ActiveHooks {
+   public:
+    explicit Rerun(const std::vector<bool>& wanted) : wanted_(wanted), scope_(detail::active_hooks, this) {}
+
+    bool wants(const Site&, std::string_view) override { return next_ < wanted_.size() && wanted_[next_++]; }
+    Tensor tap(const Site&, std::string_view, const Tensor& value) override { return value; }
+
+   private:
+    const std::vector<bool>& wanted_;
+    std::size_t next_ = 0;
+    HooksScope scope_;
+  };
+
+  std::vector<bool> wanted_;  // in the order in which layers asked
 };
+
+[[maybe_unused]] const bool recompute_knows_hooks = [] {
+  detail::set_rerun_state(
+      []() -> std::unique_ptr<detail::RerunState> { return std::make_unique<HooksOfRecomputed>(); });
+  return true;
+}();
 
 }  // namespace
 
@@ -92,7 +139,8 @@ Tensor Hooks::tap(const Site& layer, std::string_view name, const Tensor& value)
     if (!name_matches(hook.path, path)) continue;
     const Tapped tapped{*layer_name, std::string(name), call, current};
     if (hook.replacement) {
-      const WithoutHooks scope;
+      // A replacement may call layers, and its own hook must not run on them.
+      const HooksScope without_hooks(detail::active_hooks, nullptr);
       current = hook.replacement(tapped);
       check_replacement(path, value, current);
     } else {

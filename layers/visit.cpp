@@ -31,7 +31,7 @@ void check_tensor(const Member& member) {
   const std::string shape = to_string(x.shape());
   if (!x.is_leaf()) {
     fail<GraphError>("[visit] '{}', shape {}, was computed by '{}' and recorded: make it with parameter(...)",
-                     member.name, shape, x.impl()->node->name);
+                     member.name, shape, detail::op_name(*detail::impl_of(x).node));
   }
   if (!x.is_contiguous()) {
     fail<ValueError>(
@@ -71,7 +71,7 @@ void check_ties(std::vector<Member>& members) {
     if (!members[i].tied_to) continue;
     members[i].tied_to = original_of(i, members);
     const Member& original = members[*members[i].tied_to];
-    if (members[i].tensor->impl() != original.tensor->impl()) {
+    if (!members[i].tensor->is_same(*original.tensor)) {
       fail<ValueError>(
           "[visit] '{}' is declared tied to '{}', but they hold different tensors, of shapes {} and {}: "
           "assign one to the other in the constructor",
@@ -85,7 +85,7 @@ void check_sharing(const std::vector<Member>& members) {
   std::map<const detail::Buffer*, const Member*> owners;
   for (const Member& member : members) {
     if (member.tied_to) continue;
-    const auto [owner, is_new] = owners.emplace(member.tensor->impl()->buffer.get(), &member);
+    const auto [owner, is_new] = owners.emplace(detail::impl_of(*member.tensor).buffer.get(), &member);
     if (is_new) continue;
     fail<ValueError>(
         "[visit] '{}' and '{}' share one tensor of shape {}: make each its own (copies of a layer share: "
@@ -139,19 +139,22 @@ void freeze(const std::vector<Member>& members) {
   for (const Member& member : members) Tensor(*member.tensor).set_requires_grad(false);
 }
 
+void change_tensors(const std::vector<Member>& members, const std::function<void(Tensor&)>& change) {
+  const auto writable = [](const Member& member) -> Tensor& { return *const_cast<Tensor*>(member.tensor); };
+  for (const Member& member : members) {
+    if (!member.tied_to) change(writable(member));
+  }
+  for (const Member& member : members) {
+    if (member.tied_to) writable(member) = *members[*member.tied_to].tensor;
+  }
+}
+
 void replace_tensors(const std::vector<Member>& members, std::optional<Dtype> dtype) {
-  const auto replace = [](const Member& member, const Tensor& value) {
-    *const_cast<Tensor*>(member.tensor) = value;
-  };
-  for (const Member& member : members) {
-    if (member.tied_to) continue;
-    const Tensor old = member.tensor->detach();
+  change_tensors(members, [&](Tensor& x) {
+    const Tensor old = x.detach();
     Tensor copy = old.dtype() == dtype.value_or(old.dtype()) ? fovea::clone(old) : fovea::to(old, *dtype);
-    replace(member, copy.set_requires_grad(member.tensor->requires_grad()));
-  }
-  for (const Member& member : members) {
-    if (member.tied_to) replace(member, *members[*member.tied_to].tensor);
-  }
+    x = copy.set_requires_grad(x.requires_grad());
+  });
 }
 
 std::string to_string(const std::vector<Member>& members) {

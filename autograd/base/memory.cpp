@@ -11,7 +11,7 @@
 
 #include "autograd/base/pool.h"
 
-// The address sanitizer has to see every block end, so under it nothing is reused.
+// Under the address sanitizer blocks are not reused, so that it sees every use of a freed one.
 #if defined(__SANITIZE_ADDRESS__)
 #define FOVEA_REUSE_BLOCKS 0
 #elif defined(__has_feature)

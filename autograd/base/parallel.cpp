@@ -17,16 +17,17 @@ namespace {
 int machine_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 std::atomic<int> thread_limit{machine_threads()};
-thread_local bool inside_piece = false;
+thread_local bool inside_chunk = false;
 
-// Chunks are taken in order by whichever thread is free; the earliest failure is kept.
+// The chunks of one call of parallel_for. Free threads take them in order; the failure of the earliest is
+// kept.
 class Job {
  public:
   Job(std::int64_t chunks, kernels::detail::ChunkFunction function, const void* context)
       : chunks_(chunks), function_(function), context_(context) {}
 
   void work() {
-    inside_piece = true;
+    inside_chunk = true;
     for (std::int64_t c = next_++; c < chunks_; c = next_++) {
       try {
         function_(context_, c);
@@ -38,7 +39,7 @@ class Job {
         }
       }
     }
-    inside_piece = false;
+    inside_chunk = false;
   }
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
@@ -54,7 +55,7 @@ class Job {
   std::exception_ptr failure_;
 };
 
-// Lets the other half of a processor core run while this one waits.
+// Leaves the core to its other hardware thread while this one waits.
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -63,9 +64,9 @@ void relax() {
 #endif
 }
 
-// Threads that wait between jobs: at first awake, since the next job usually follows soon, then asleep. A job
-// never waits for a worker to arrive, only for those that have begun: on a busy machine the caller does the
-// work alone. One job runs at a time; a second caller works alone meanwhile.
+// A pool of threads. Between jobs a thread first spins, since the next job usually follows soon, and then
+// sleeps. A job waits only for workers that have begun, never for one to arrive, so on a busy machine the
+// caller may do all the work. One job runs at a time; another caller meanwhile works alone.
 class Workers {
  public:
   void run(int workers, Job& job) {
@@ -153,7 +154,7 @@ namespace kernels::detail {
 
 void run_chunks(std::int64_t chunks, ChunkFunction function, const void* context) {
   const auto workers = static_cast<int>(std::min<std::int64_t>(chunks, thread_limit));
-  if (workers == 1 || inside_piece) {
+  if (workers == 1 || inside_chunk) {
     for (std::int64_t c = 0; c < chunks; ++c) function(context, c);
     return;
   }

@@ -15,10 +15,10 @@ using ChunkFunction = void (*)(const void* context, std::int64_t chunk);
 void run_chunks(std::int64_t chunks, ChunkFunction function, const void* context);
 }  // namespace detail
 
-/// Calls f(begin, end) for pieces of [0, n) of `chunk` elements each (the last may be shorter), on up to
-/// `threads()` threads. The pieces depend on n and chunk alone, so results that are written per piece, or
-/// added up in the order of pieces, are the same for any number of threads. An exception in a piece leaves as
-/// itself; of several, the earliest piece's. Inside a piece, further calls run on the piece's own thread.
+/// Calls f(begin, end) for chunks of [0, n) with `chunk` elements each (the last may be shorter), on up to
+/// `threads()` threads. The chunks depend on n and `chunk` alone, so results that are written per chunk, or
+/// added up in the order of chunks, are the same for any number of threads. If calls throw, the exception of
+/// the earliest chunk is rethrown. Inside a chunk, further calls run on the thread of the chunk.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t chunk, const F& f) {
   if (n <= 0) return;
@@ -26,11 +26,11 @@ void parallel_for(std::int64_t n, std::int64_t chunk, const F& f) {
     f(std::int64_t{0}, n);
     return;
   }
-  const auto piece = [&](std::int64_t c) { f(c * chunk, std::min(n, (c + 1) * chunk)); };
+  const auto run_chunk = [&](std::int64_t c) { f(c * chunk, std::min(n, (c + 1) * chunk)); };
   detail::run_chunks(
       (n + chunk - 1) / chunk,
-      [](const void* context, std::int64_t c) { (*static_cast<const decltype(piece)*>(context))(c); },
-      &piece);
+      [](const void* context, std::int64_t c) { (*static_cast<const decltype(run_chunk)*>(context))(c); },
+      &run_chunk);
 }
 
 }  // namespace fovea::kernels

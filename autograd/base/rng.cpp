@@ -85,7 +85,8 @@ double Rng::normal() {
 }
 
 std::int64_t Rng::uniform_int(std::int64_t n) {
-  if (n < 1) fail<ValueError>("[Rng::below] a number below {} asked for: the limit must be at least 1", n);
+  if (n < 1)
+    fail<ValueError>("[Rng::uniform_int] a number below {} was asked for: the limit must be at least 1", n);
   const auto limit = static_cast<std::uint64_t>(n);
   const std::uint64_t unfair = (0 - limit) % limit;  // 2^64 mod n: the draws that would favour low numbers
   std::uint64_t draw = next();

@@ -1,23 +1,29 @@
 #include "autograd/graph/kernel_runs.h"
 
-#include <array>
-#include <atomic>
-#include <cstddef>
+#include <utility>
+
+#include "autograd/base/fail.h"
 
 namespace fovea {
-namespace {
+namespace detail {
 
-constexpr std::size_t most_kernels = 64;
+// Counters are made before main, one thread at a time.
+struct KernelRunsList {
+  static constinit inline KernelRuns* first = nullptr;
 
-std::atomic<std::int64_t>& runs(Kernel kernel) {
-  static std::array<std::atomic<std::int64_t>, most_kernels> counters{};
-  return counters.at(static_cast<std::size_t>(kernel));
-}
+  static std::int64_t runs_of(std::string_view kernel) {
+    for (const KernelRuns* at = first; at; at = at->next_) {
+      if (at->kernel_ == kernel) return at->runs_.load(std::memory_order_relaxed);
+    }
+    fail<ValueError>("[runs_of] no kernel is called '{}'", kernel);
+  }
+};
 
-}  // namespace
+KernelRuns::KernelRuns(const char* kernel)
+    : kernel_(kernel), next_(std::exchange(KernelRunsList::first, this)) {}
 
-std::int64_t runs_of(Kernel kernel) { return runs(kernel).load(std::memory_order_relaxed); }
+}  // namespace detail
 
-void detail::count_run(Kernel kernel) { runs(kernel).fetch_add(1, std::memory_order_relaxed); }
+std::int64_t runs_of(std::string_view kernel) { return detail::KernelRunsList::runs_of(kernel); }
 
 }  // namespace fovea

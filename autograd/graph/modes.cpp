@@ -1,27 +1,26 @@
 #include "fovea/autograd/graph/modes.h"
 
-#include <utility>
+#include "autograd/graph/thread_modes.h"
 
 namespace fovea {
-namespace {
 
-thread_local TrainMode* open_scope = nullptr;
+using detail::modes;
 
-}  // namespace
+constinit thread_local detail::ThreadModes detail::modes;
 
-TrainMode::TrainMode(const Rng& rng) : rng_(rng), before_(std::exchange(open_scope, this)) {}
-TrainMode::~TrainMode() { open_scope = before_; }
+NoGrad::NoGrad() : recording_(modes.recording, false) {}
+Anomaly::Anomaly() : anomaly_(modes.anomaly, true) {}
+TrainMode::TrainMode(const Rng& rng) : rng_(rng), scope_(modes.training, this) {}
+EvalMode::EvalMode() : scope_(modes.training, nullptr) {}
 
-EvalMode::EvalMode() : before_(std::exchange(open_scope, nullptr)) {}
-EvalMode::~EvalMode() { open_scope = before_; }
-
-bool training() { return open_scope != nullptr; }
+bool recording() { return modes.recording; }
+bool training() { return modes.training != nullptr; }
 
 std::optional<Rng::State> training_state() {
-  if (!open_scope) return std::nullopt;
-  return open_scope->rng().state();
+  if (!modes.training) return std::nullopt;
+  return modes.training->rng().state();
 }
 
-std::uint64_t detail::draw_key() { return open_scope->rng().next(); }
+std::uint64_t detail::draw_key() { return modes.training->rng().next(); }
 
 }  // namespace fovea

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
 #include "autograd/base/pool.h"
 #include "autograd/tensor/tensor_impl.h"
@@ -16,8 +15,9 @@ struct Edge {
   std::uint32_t output = 0;
 };
 
-/// A value an op keeps for its rule. Values in the graph keep their node, but never a leaf's gradient, and an
-/// op's own output keeps no node (it would own itself): it is rejoined when the rule asks for it.
+/// A value that an op keeps for its rule. A value in the graph keeps its node, but never a leaf's gradient.
+/// An op's own output keeps no node, since the node would own itself; it is rejoined when the rule asks for
+/// it.
 struct SavedTensor {
   Ref<TensorImpl> value;  // none: an undefined Tensor was saved
   std::uint64_t version = 0;
@@ -30,7 +30,7 @@ struct OutputInfo {
   Dtype dtype = f32;
 };
 
-/// One recorded op, or a leaf (an op without inputs or rule).
+/// One recorded op, or a leaf, which has neither inputs nor a rule.
 struct Node {
   std::atomic<std::int32_t> references{0};
   bool freed = false;
@@ -41,23 +41,17 @@ struct Node {
   SmallVector<SavedTensor, 2> saved;
   SmallVector<OutputInfo, 1> outputs;
   Rule rule;
-  Ref<GradAccumulator> slot;    // leaves only
-  Node* next_doomed = nullptr;  // in the list of nodes about to be destroyed
+  Ref<GradAccumulator> accumulator;  // leaves only
+  Node* next_to_destroy = nullptr;   // links the nodes that are about to be destroyed
 
-  bool is_leaf() const { return static_cast<bool>(slot); }
+  bool is_leaf() const { return static_cast<bool>(accumulator); }
+
+  /// What the rule may ask for, in a pass that ends at the node with that sequence number.
+  Saved saved_tensors() const { return Saved(this); }
+  NeedsGradient needs_gradient(std::uint64_t oldest) const { return {this, oldest}; }
 
   static void* operator new(std::size_t bytes) { return pool::allocate(bytes); }
   static void operator delete(void* memory, std::size_t bytes) { pool::deallocate(memory, bytes); }
 };
-
-/// While it is set, ops on this thread are not recorded, since they will be run again (`checkpoint`): one
-/// that would be may have only these tensors as inputs that need a gradient. Returns what was set before.
-const std::vector<Tensor>* set_recorded_later(const std::vector<Tensor>* inputs);
-/// Throws GraphError, naming `op`, if x needs a gradient and is not one of them.
-void check_recorded_later(const char* op, const std::vector<Tensor>& inputs, const Tensor& x);
-
-/// Sets whether ops on this thread record, or check their values for Anomaly; returns what it was.
-bool set_recording(bool on);
-bool set_anomaly_mode(bool on);
 
 }  // namespace fovea::detail

@@ -5,7 +5,6 @@
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reference.h"
-#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 
@@ -15,25 +14,26 @@ using detail::multiply_no_nan;
 
 namespace {
 
-// An activation whose derivative has a kernel of its own, `slope`. Where the gradient is differentiated
-// itself, the composed formula's gradient takes its place.
-template <class Value, class Slope, class Composed>
-Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Composed composed) {
+// An activation whose derivative has a kernel of its own, `slope`. Where the gradient itself is to be
+// differentiated, it is the gradient of the reference form.
+template <class Value, class Slope, class Reference>
+Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Reference reference) {
   const Tensor y = map_unary(x, value);
   return record(name, y, {x}, {x},
-                [slope, composed](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                [slope, reference](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   const Tensor x = saved[0];
                   if (!recording()) return {multiply_no_nan(dy, map_unary(x, slope))};
-                  return {grad({composed(x)}, {x}, {.gradients = {dy}, .create_graph = true})[0]};
+                  return {grad({reference(x)}, {x}, {.gradients = {dy}, .create_graph = true})[0]};
                 });
 }
 
-// GELU by tanh is x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). Where x is negative, 1 + tanh(u)
-// would be left with the rounding of 1.
+// The tanh form of GELU, x/2 (1 + tanh u) with u = sqrt(2 / pi) (x + 0.044715 x^3), is computed as
+// x sigmoid(2 u): where x is far below 0, 1 + tanh u would be nothing but the rounding of 1.
 constexpr double sqrt_8_over_pi = 1.5957691216057308;
 constexpr double gelu_cubic = 0.044715;
 
-// exp(-2 u). Eigen's packets are faster than our exp, but stop a little below infinity: GELU would not be 0.
+// exp(-2 u), by Eigen, whose packets are faster here than kernels::exp. They saturate a little below
+// infinity, so larger exponents are set to infinity, for which GELU is 0.
 template <class T>
 Block<T> gelu_exp(const Block<T>& x) {
   constexpr T highest = std::numeric_limits<T>::max_exponent * T(0.69);  // ln 2 is 0.693
@@ -44,8 +44,8 @@ Block<T> gelu_exp(const Block<T>& x) {
   return e;
 }
 
-// x, or the nearest to it in [-24, 24]: beyond, the slope of GELU is 0 or 1 and powers of x may overflow. NaN
-// stays.
+// x clamped to [-24, 24]. Beyond these bounds the slope of GELU is 0 or 1, and powers of x may overflow. NaN
+// stays NaN.
 template <class T>
 Block<T> within_24(const Block<T>& x) {
   Block<T> result;
@@ -62,19 +62,15 @@ Block<T> normal_density(const Block<T>& x) {
 }  // namespace
 
 Tensor sigmoid(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::sigmoid(v); });
-  return record("sigmoid", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor y = saved[0];
-                  return {multiply_no_nan(dy, y * (1.0 - y))};
-                });
+  constexpr auto value = [](const auto& v) { return kernels::sigmoid(v); };
+  return detail::unary_op("sigmoid", x, value, detail::In::y, [](const Tensor& y) { return y * (1.0 - y); });
 }
 
+// The gradient is chosen, not multiplied by 0, so that it is 0 also where dy is infinite.
 Tensor relu(const Tensor& x) {
-  // Written so that a NaN stays one.
   const Tensor y = map_unary(x, []<class T>(const Block<T>& v) {
     Block<T> result;
-    for (int i = 0; i < kernels::block_size; ++i) result[i] = v[i] <= 0 ? T(0) : v[i];
+    for (int i = 0; i < kernels::block_size; ++i) result[i] = v[i] <= 0 ? T(0) : v[i];  // NaN stays NaN
     return result;
   });
   return record("relu", y, {x}, {y},
@@ -98,8 +94,8 @@ Tensor gelu(const Tensor& x, const GeluOptions& options) {
     return activation(
         "gelu", x, []<class T>(const Block<T>& v) -> Block<T> { return v / (1 + gelu_exp(v)); },
         []<class T>(const Block<T>& x) -> Block<T> {
-          // sigmoid(-2 u) is e s, right to rounding. Where e is infinite, s is 0 and the product does not
-          // matter.
+          // s = sigmoid(2 u), and 1 - s = e s without cancellation. Where e is infinite, s is 0, and any
+          // finite number may stand for e.
           const Block<T> v = within_24(x), e = gelu_exp(v), s = 1 / (1 + e);
           const Block<T> other = e.min(std::numeric_limits<T>::max()) * s;
           return s + s * other * v * (T(sqrt_8_over_pi) + T(3 * sqrt_8_over_pi * gelu_cubic) * v * v);

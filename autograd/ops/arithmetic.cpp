@@ -3,54 +3,50 @@
 #include "autograd/graph/accumulate.h"
 #include "autograd/kernels/lanes.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 
 using detail::Block;
+using detail::broadcast_gradients;
 using detail::map_binary;
 using detail::map_unary;
 using detail::multiply_no_nan;
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary(
-      "add", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u + v; });
-  return record("add", y, {a, b}, {},
-                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
-                          needs[1] ? sum_to(dy, needs.shape(1)) : Gradient()};
-                });
+  const Tensor y = map_binary("add", a, b, [](const auto& u, const auto& v) { return u + v; });
+  return record("add", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const NeedsGradient& needs) {
+    return broadcast_gradients(
+        needs, [&] { return dy; }, [&] { return dy; });
+  });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary(
-      "sub", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u - v; });
-  return record("sub", y, {a, b}, {},
-                [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  return {needs[0] ? sum_to(dy, needs.shape(0)) : Gradient(),
-                          needs[1] ? neg(sum_to(dy, needs.shape(1))) : Gradient()};
-                });
+  const Tensor y = map_binary("sub", a, b, [](const auto& u, const auto& v) { return u - v; });
+  return record("sub", y, {a, b}, {}, [](const Saved&, const Tensor& dy, const NeedsGradient& needs) {
+    // Summed before it is negated, since b may be far smaller than dy.
+    return broadcast_gradients(
+        needs, [&] { return dy; }, [&] { return neg(sum_to(dy, needs.shape(1))); });
+  });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary(
-      "mul", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u * v; });
+  const Tensor y = map_binary("mul", a, b, [](const auto& u, const auto& v) { return u * v; });
   return record("mul", y, {a, b}, {a, b},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  return {needs[0] ? sum_to(multiply_no_nan(dy, saved[1]), needs.shape(0)) : Gradient(),
-                          needs[1] ? sum_to(multiply_no_nan(dy, saved[0]), needs.shape(1)) : Gradient()};
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
+                  return broadcast_gradients(
+                      needs, [&] { return multiply_no_nan(dy, saved[1]); },
+                      [&] { return multiply_no_nan(dy, saved[0]); });
                 });
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
-  const Tensor y = map_binary(
-      "div", a, b, []<class T>(const Block<T>& u, const Block<T>& v) -> Block<T> { return u / v; });
+  const Tensor y = map_binary("div", a, b, [](const auto& u, const auto& v) { return u / v; });
   return record("div", y, {a, b}, {b, y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
                   const Tensor b = saved[0];
-                  return {
-                      needs[0] ? sum_to(multiply_no_nan(dy, 1.0 / b), needs.shape(0)) : Gradient(),
-                      needs[1] ? sum_to(multiply_no_nan(dy, -(saved[1] / b)), needs.shape(1)) : Gradient()};
+                  return broadcast_gradients(
+                      needs, [&] { return multiply_no_nan(dy, 1.0 / b); },
+                      [&] { return multiply_no_nan(dy, -(saved[1] / b)); });
                 });
 }
 
@@ -76,8 +72,9 @@ Tensor affine(const Tensor& x, double a, double b) {
 namespace detail {
 
 Tensor multiply_no_nan(const Tensor& dy, const Tensor& local) {
+  constexpr const char* name = "multiply_no_nan";
   const Tensor product =
-      map_binary("chain", dy, local, []<class T>(const Block<T>& g, const Block<T>& d) -> Block<T> {
+      map_binary(name, dy, local, []<class T>(const Block<T>& g, const Block<T>& d) -> Block<T> {
         Block<T> result = g * d;
         // d - d is zero exactly where d is finite. Written without branches, for packets.
         kernels::for_each_lane([&](int i) {
@@ -87,17 +84,14 @@ Tensor multiply_no_nan(const Tensor& dy, const Tensor& local) {
         });
         return result;
       });
-  return record("chain", product, {dy, local}, {dy, local},
-                [](const Saved& saved, const Tensor& g, const NeedsGradient& needs) -> Gradients {
+  return record(name, product, {dy, local}, {dy, local},
+                [](const Saved& saved, const Tensor& g, const NeedsGradient& needs) {
                   const Tensor dy = saved[0];
-                  Gradients gradients(2, {});
-                  if (needs[0]) {
+                  const auto of_dy = [&] {
                     const Tensor local = saved[1];
-                    const Bool annihilated = (dy == 0.0) & !is_finite(local);
-                    gradients[0] = sum_to(multiply_no_nan(g, where(annihilated, 0.0, local)), needs.shape(0));
-                  }
-                  if (needs[1]) gradients[1] = sum_to(multiply_no_nan(g, dy), needs.shape(1));
-                  return gradients;
+                    return multiply_no_nan(g, where((dy == 0.0) & !is_finite(local), 0.0, local));
+                  };
+                  return broadcast_gradients(needs, of_dy, [&] { return multiply_no_nan(g, dy); });
                 });
 }
 

@@ -7,9 +7,9 @@
 
 #include "autograd/base/fail.h"
 #include "autograd/graph/kernel_runs.h"
+#include "autograd/graph/thread_modes.h"
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph/modes.h"
 
 namespace fovea {
 namespace {
@@ -104,6 +104,8 @@ std::optional<std::uint64_t> detail::draw_dropout_key(const AttentionOptions& op
 
 namespace {
 
+detail::KernelRuns attention_runs("attention"), attention_backward_runs("attention_backward");
+
 // An array of up to four axes as a view that walks the shape `to`.
 template <class T, class Array>
 kernels::View4<T> view(const T* data, const Array& shape, const Strides& strides, const Shape& to) {
@@ -168,7 +170,7 @@ FusedAttention fused_attention(const Call& call) {
     kernels::attention(call.inputs<T>(), detail::fresh_data<T>(y.output),
                        reinterpret_cast<kernels::SoftmaxRow<T>*>(detail::fresh_data<T>(y.rows)));
   });
-  detail::count_run(Kernel::attention);
+  attention_runs.count();
   return y;
 }
 
@@ -182,7 +184,7 @@ std::array<std::int64_t, 4> bias_shape(const Shape& shape) {
 // The gradients of q, k, v, bias, relative_bias and sinks.
 Gradients fused_gradients(const Call& call, const FusedAttention& y, const Tensor& dy,
                           const NeedsGradient& needs) {
-  detail::count_run(Kernel::attention_backward);
+  attention_backward_runs.count();
   const Dtype dtype = dy.dtype();
   std::array<Tensor, 6> d;
   for (std::size_t i = 0; i < d.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 
@@ -13,7 +12,7 @@ using detail::map_unary;
 
 namespace {
 
-// true where test(a, b), elementwise and broadcast.
+// Whether test(a, b) holds, elementwise and with broadcasting.
 template <class Test>
 Bool compare(const char* name, const Tensor& a, const Tensor& b, Test test) {
   detail::check_same_dtype(name, a, b);
@@ -33,7 +32,7 @@ Bool compare(const char* name, const Tensor& a, const Tensor& b, Test test) {
   });
 }
 
-// Elements of a where the condition holds, of b elsewhere; all of one shape by strides.
+// Elements of a where the condition holds, and of b elsewhere, with broadcasting.
 Tensor choose(const Bool& condition, const Tensor& a, const Tensor& b) {
   detail::check_same_dtype("where", a, b);
   const Shape shape =
@@ -59,7 +58,7 @@ Tensor choose(const Bool& condition, const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// The larger by `better`, sharing the gradient between equal ones.
+// Of a and b the element that is better(than the other). Equal elements share the gradient; NaN wins.
 template <class Better>
 Tensor extremum(const char* name, const Tensor& a, const Tensor& b, Better better) {
   const Tensor y = map_binary(name, a, b, [better]<class T>(const Block<T>& u, const Block<T>& v) {
@@ -74,12 +73,9 @@ Tensor extremum(const char* name, const Tensor& a, const Tensor& b, Better bette
                   const Bool a_wins = compare(name, saved[0], saved[1], better);
                   const Bool b_wins = compare(name, saved[1], saved[0], better);
                   const Tensor half = dy * 0.5;
-                  Gradients gradients(2, {});
-                  if (needs[0])
-                    gradients[0] = sum_to(where(a_wins, dy, where(b_wins, 0.0, half)), needs.shape(0));
-                  if (needs[1])
-                    gradients[1] = sum_to(where(b_wins, dy, where(a_wins, 0.0, half)), needs.shape(1));
-                  return gradients;
+                  return detail::broadcast_gradients(
+                      needs, [&] { return where(a_wins, dy, where(b_wins, 0.0, half)); },
+                      [&] { return where(b_wins, dy, where(a_wins, 0.0, half)); });
                 });
 }
 
@@ -105,9 +101,10 @@ Bool is_finite(const Tensor& x) {
 
 Tensor where(const Bool& condition, const Tensor& a, const Tensor& b) {
   return record("where", choose(condition, a, b), {a, b}, {},
-                [condition](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  return {needs[0] ? sum_to(where(condition, dy, 0.0), needs.shape(0)) : Gradient(),
-                          needs[1] ? sum_to(where(condition, 0.0, dy), needs.shape(1)) : Gradient()};
+                [condition](const Saved&, const Tensor& dy, const NeedsGradient& needs) {
+                  return detail::broadcast_gradients(
+                      needs, [&] { return where(condition, dy, 0.0); },
+                      [&] { return where(condition, 0.0, dy); });
                 });
 }
 Tensor where(const Bool& condition, const Tensor& a, double b) {
@@ -124,7 +121,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
   if (!(low <= high)) fail<ValueError>("[clamp] the bounds [{}, {}] are not in order", low, high);
   const Tensor y = map_unary(x, [low, high]<class T>(const Block<T>& v) {
     Block<T> result;
-    // Comparisons are this way round so that a NaN stays one.
+    // A comparison with NaN is false, so NaN stays NaN.
     for (int i = 0; i < kernels::block_size; ++i) {
       const T raised = v[i] < static_cast<T>(low) ? static_cast<T>(low) : v[i];
       result[i] = raised > static_cast<T>(high) ? static_cast<T>(high) : raised;

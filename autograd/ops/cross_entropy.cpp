@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/ids.h"
 #include "autograd/ops/reference.h"
 #include "autograd/ops/rows.h"
@@ -17,9 +17,9 @@ using kernels::Block;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+detail::KernelRuns forward_runs("cross_entropy"), backward_runs("cross_entropy_backward");
 
-// What each row of logits should predict, and how much that counts.
+// The targets and options of one call, checked.
 struct Targets {
   Indices ids;
   std::optional<std::int64_t> ignored;
@@ -47,7 +47,7 @@ struct RowWeights {
   double z;
 };
 
-// For a target whose class has that weight.
+// The weights of a row whose target is a class of that weight.
 RowWeights row_weights(const Targets& targets, std::int64_t classes, double weight) {
   const double hit = (1 - targets.smoothing) * weight;
   const double smooth = targets.smoothing / static_cast<double>(classes);
@@ -109,10 +109,12 @@ Tensor class_weights(const Tensor& logits, const CrossEntropyOptions& options) {
                                          : ones({logits.shape().back()}, logits.dtype());
 }
 
-// What counts for nothing adds nothing, infinite or not.
+// weight * value, and 0 for a weight of 0 even if the value is infinite.
 double times(double weight, double value) { return weight == 0 ? 0 : weight * value; }
 
-// --- Kernels. The probabilities of a row are exp(x - shift) scale, with scale 0 in a row of -inf ---
+// --- Kernels -----------------------------------------------------------------------------------------------
+
+// The probabilities of a row are exp(x - shift) scale, where the scale of a row of -inf is 0.
 
 // sum_c w_c (shift - x_c)
 template <class T>
@@ -137,7 +139,7 @@ double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, con
   if (total == 0) return times(q.mass + q.z, infinity);
   const double log_total = std::log(total);
   const auto from = static_cast<double>(shift);
-  // Differences from the shift come first: it may be far larger than they are.
+  // The shift may be far larger than differences from it, so these are computed before anything is added.
   double loss = times(q.hit, log_total - (static_cast<double>(x[target]) - from));
   if (q.smooth > 0) loss += (q.mass - q.hit) * log_total + q.smooth * weighted_depth(x, w, n, shift);
   return loss + times(q.z, (log_total + from) * (log_total + from));
@@ -160,7 +162,7 @@ void row_backward(const T* x, const T* w, std::int64_t n, std::int64_t target, c
   if (possible) dx[target] -= static_cast<T>(q.hit * dy);
 }
 
-// The loss. Fills `statistics` (2, rows): the shifts, then the scales.
+// Computes the loss and fills `statistics` (2, rows): the shifts of all rows, then their scales.
 Tensor fused_loss(const Tensor& logits, const Tensor& weights, const Targets& targets,
                   const Tensor& statistics) {
   Tensor loss = empty(targets.per_row() ? targets.ids.shape() : Shape(), logits.dtype());
@@ -184,7 +186,7 @@ Tensor fused_loss(const Tensor& logits, const Tensor& weights, const Targets& ta
       *out = static_cast<T>(times(targets.scale(), std::accumulate(losses.begin(), losses.end(), 0.0)));
     }
   });
-  detail::count_run(Kernel::cross_entropy);
+  forward_runs.count();
   return loss;
 }
 
@@ -207,14 +209,13 @@ Tensor fused_gradient(const Tensor& logits, const Tensor& weights, const Tensor&
       row_backward(x + row * n, w, n, target, q, shift[row], scale[row], of_row, out + row * n);
     });
   });
-  detail::count_run(Kernel::cross_entropy_backward);
+  backward_runs.count();
   return dx;
 }
 
-// --- The same in ops
-// ------------------------------------------------------------------------------------------
+// --- The same in ops ---------------------------------------------------------------------------------------
 
-// (..., 1): the rows that count.
+// Whether each row is kept, (..., 1).
 Bool kept_rows(const Targets& targets) {
   Shape shape = targets.ids.shape();
   shape.push_back(1);
@@ -223,7 +224,7 @@ Bool kept_rows(const Targets& targets) {
   });
 }
 
-// The row weights of every row, spread out: q (..., V) and z (..., 1), both 0 in a row that is ignored.
+// The weights of all rows as tensors, q (..., V) and z (..., 1), both 0 in a row that is ignored.
 struct Spread {
   Tensor q, z;
 };
@@ -246,8 +247,8 @@ Spread spread(const Targets& targets, const Tensor& logits, const Tensor& weight
   return {from_values(q, logits.shape(), logits.dtype()), from_values(z, shape, logits.dtype())};
 }
 
-Tensor composed_gradient(const Tensor& logits, const Tensor& weights, const Tensor& dy,
-                         const Targets& targets) {
+Tensor reference_gradient(const Tensor& logits, const Tensor& weights, const Tensor& dy,
+                          const Targets& targets) {
   const Bool kept = kept_rows(targets);
   const auto [q, z] = spread(targets, logits, weights);
   const Tensor x = where(kept, logits, 0.0);
@@ -268,7 +269,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& ids, const Cross
   const Tensor recorded =
       record("cross_entropy", loss, {logits}, {logits, weights, statistics},
              [targets](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-               if (recording()) return {composed_gradient(saved[0], saved[1], dy, targets)};
+               if (recording()) return {reference_gradient(saved[0], saved[1], dy, targets)};
                return {fused_gradient(saved[0], saved[1], saved[2], dy, targets)};
              });
   return {recorded, targets.kept, targets.divisor};

@@ -1,9 +1,9 @@
 #include "autograd/ops/dropout.h"
 
+#include "autograd/graph/thread_modes.h"
 #include "autograd/kernels/dropout.h"
 #include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
-#include "fovea/autograd/graph/modes.h"
 
 namespace fovea {
 namespace {

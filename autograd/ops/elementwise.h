@@ -3,9 +3,10 @@
 #include "autograd/base/fail.h"
 #include "autograd/kernels/elementwise.h"
 #include "autograd/tensor/tensor_impl.h"
+#include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 
-// What elementwise ops share: from tensors to loops over their elements.
+// What elementwise ops share: loops over the elements of tensors, and rules made of local derivatives.
 namespace fovea::detail {
 
 using kernels::Block;
@@ -56,9 +57,34 @@ Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f
   return y;
 }
 
-/// dy * local, except that an exact zero in dy stays zero where `local` is not finite: the branch that was
-/// not taken sends nothing back. An op, so it can be differentiated; every rule with a local derivative uses
-/// it.
+/// dy * local, except that an exact zero in dy stays zero where `local` is not finite, so that the branch
+/// which `where` did not take sends no NaN back. It is an op, so it can be differentiated. Every rule that
+/// multiplies by a local derivative uses it.
 Tensor multiply_no_nan(const Tensor& dy, const Tensor& local);
+
+/// Which tensor the derivative of an elementwise function is written in: its input x or its output y.
+enum class In { x, y };
+
+/// An elementwise op y = value(x) whose local derivative dy/dx is a formula in x or y.
+///   value:      template <class T> (const Block<T>&) -> Block<T>
+///   derivative: (const Tensor& x or y) -> Tensor, made of ops
+template <class Value, class Derivative>
+Tensor unary_op(const char* name, const Tensor& x, const Value& value, In saved, Derivative derivative) {
+  const Tensor y = map_unary(x, value);
+  return record(name, y, {x}, {saved == In::x ? x : y},
+                [derivative](const Saved& kept, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                  return {multiply_no_nan(dy, derivative(kept[0]))};
+                });
+}
+
+/// The gradients of an op of two inputs that broadcasts. da() and db() give them in the shape of the output;
+/// each is called only if it is needed, and then summed over the axes that its input was repeated along.
+template <class DA, class DB>
+Gradients broadcast_gradients(const NeedsGradient& needs, const DA& da, const DB& db) {
+  Gradients gradients(2, {});
+  if (needs[0]) gradients[0] = sum_to(da(), needs.shape(0));
+  if (needs[1]) gradients[1] = sum_to(db(), needs.shape(1));
+  return gradients;
+}
 
 }  // namespace fovea::detail

@@ -11,7 +11,8 @@ namespace {
 using kernels::Block;
 using kernels::cast;
 
-// Positions of ids, those of id v at starts[v] to starts[v + 1], in their order.
+// The positions of all ids, grouped by id: those of id v are at starts[v] to starts[v + 1], in ascending
+// order.
 struct PositionsById {
   std::vector<std::int64_t> starts;
   std::vector<std::int64_t> positions;
@@ -19,7 +20,8 @@ struct PositionsById {
   PositionsById(const Indices& ids, std::int64_t vocabulary)
       : starts(static_cast<std::size_t>(vocabulary) + 1, 0),
         positions(static_cast<std::size_t>(ids.numel())) {
-    // Counted one place late, so that handing out places moves each start to where it belongs.
+    // The count of id v is kept at v + 1, and becomes the start of v. Placing the positions of v then moves
+    // it on to their end, which is the start of v + 1.
     const auto start_of = [&](std::int64_t i) { return static_cast<std::size_t>(ids[i]) + 1; };
     for (std::int64_t i = 0; i < ids.numel(); ++i) ++starts[start_of(i)];
     std::int64_t before = 0;
@@ -30,7 +32,7 @@ struct PositionsById {
   }
 };
 
-// The sum of some of the rows (C) at `rows`.
+// Adds up the rows (C) at those positions.
 template <class T>
 void sum_rows(const T* rows, std::int64_t channels, std::span<const std::int64_t> positions, T* sum) {
   kernels::for_each_block(channels, [&](std::int64_t c, auto count) {
@@ -43,7 +45,7 @@ void sum_rows(const T* rows, std::int64_t channels, std::span<const std::int64_t
 }
 
 // The transpose of a lookup: row v of the result is the sum of the rows whose id is v, and 0 for the padding.
-// Each is summed by one thread in the order of positions, so the bits do not depend on how many there are.
+// One thread adds up each row in the order of positions, so bits do not depend on the number of threads.
 Tensor scatter(const Tensor& rows, const Indices& ids, std::int64_t vocabulary,
                const EmbeddingOptions& options) {
   const std::int64_t channels = rows.shape().back();

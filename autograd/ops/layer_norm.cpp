@@ -8,12 +8,14 @@ using detail::Centered;
 
 namespace {
 
+detail::KernelRuns forward_runs("layer_norm"), backward_runs("layer_norm_backward");
+
 struct Normalized {
   Tensor value;
   Tensor rstd;
 };
 
-// Centered twice: the mean of f32 values is itself rounded, and the second round finds what is left of it.
+// Rows are centered twice: the first mean is rounded, and the second removes what the rounding has left.
 Normalized normalized_in_ops(const Tensor& x, double eps) {
   const Tensor once = x - mean(x, -1, keepdims);
   const Tensor centered = once - mean(once, -1, keepdims);
@@ -21,9 +23,9 @@ Normalized normalized_in_ops(const Tensor& x, double eps) {
   return {centered * rstd, rstd};
 }
 
-// Statistics that were saved are constants to the graph, so they are computed anew from x.
-Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
-                             const NeedsGradient& needs) {
+// The gradients in ops. The saved statistics are constants to the graph, so they are computed again from x.
+Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
+                              const NeedsGradient& needs) {
   const auto [y, rstd] = normalized_in_ops(x, eps);
   Gradients gradients(3, {});
   if (needs[0]) {
@@ -37,7 +39,7 @@ Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& 
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
                           const NeedsGradient& needs) {
-  detail::count_run(Kernel::layer_norm_backward);
+  backward_runs.count();
   Gradients gradients(3, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::yes>(x, gain, statistics, dy);
   if (needs[1]) gradients[1] = detail::norm_dgain(x, statistics, dy);
@@ -58,10 +60,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   check(x, gain, bias, eps);
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
   const Tensor y = detail::norm_value<Centered::yes>(x, gain, bias, eps, statistics);
-  detail::count_run(Kernel::layer_norm);
+  forward_runs.count();
   return record("layer_norm", y, {x, gain, bias}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
+                  if (recording()) return reference_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);
                 });
 }

@@ -3,7 +3,6 @@
 
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 
@@ -11,9 +10,9 @@ using detail::Block;
 
 namespace {
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), with relative accuracy on both sides.
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which is accurate for large x of either sign.
 Tensor softplus(const Tensor& x) {
-  const Tensor y = detail::map_unary(x, []<class T>(const Block<T>& v) {
+  const auto value = []<class T>(const Block<T>& v) {
     const Block<T> magnitude = -v.abs();
     const Block<T> small = kernels::exp(magnitude);
     Block<T> result;
@@ -21,11 +20,8 @@ Tensor softplus(const Tensor& x) {
       result[i] = (v[i] <= 0 ? T(0) : v[i]) + std::log1p(small[i]);
     }
     return result;
-  });
-  return record("softplus", y, {x}, {x},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {detail::multiply_no_nan(dy, sigmoid(saved[0]))};
-                });
+  };
+  return detail::unary_op("softplus", x, value, detail::In::x, [](const Tensor& x) { return sigmoid(x); });
 }
 
 void check_pair(const char* op, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b) {

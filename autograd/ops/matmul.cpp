@@ -51,11 +51,10 @@ Tensor as_matrix(const Tensor& x) { return reshape(x, {numel(leading(x.shape(), 
 
 Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   return record("matmul", multiply(a, b), {a, b}, {a, b},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  Gradients gradients(2, {});
-                  if (needs[0]) gradients[0] = sum_to(matmul(dy, transpose(saved[1])), needs.shape(0));
-                  if (needs[1]) gradients[1] = sum_to(matmul(transpose(saved[0]), dy), needs.shape(1));
-                  return gradients;
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
+                  return detail::broadcast_gradients(
+                      needs, [&] { return matmul(dy, transpose(saved[1])); },
+                      [&] { return matmul(transpose(saved[0]), dy); });
                 });
 }
 

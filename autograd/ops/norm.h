@@ -6,11 +6,11 @@
 
 #include "autograd/ops/rows.h"
 
-// What layer norm and RMS norm share: rows that are centered (or not), scaled, and given a gain. Where a row
-// is not centered its mean counts as 0.
+// What layer norm and RMS norm share: rows are centered (layer norm only), scaled, and multiplied by a gain.
+// The mean of rows that are not centered counts as 0.
 namespace fovea::detail {
 
-// In double: the mean of f32 values around 40,000, rounded to f32, is off by more than they may vary.
+// In double, since the rounding of an f32 mean near 40,000 may be larger than the spread of the row.
 struct RowStatistics {
   double mean;
   double rstd;  // 1 / sqrt(mean of squares + eps)
@@ -22,7 +22,7 @@ template <class T>
 Block<double> centered(const T* x, kernels::Whole whole, double mean) {
   return kernels::cast<double>(kernels::load_part(x, whole)) - mean;
 }
-// At the end of a row, and 0 beyond it.
+// For the incomplete block at the end of a row: 0 beyond the end.
 template <class T>
 Block<double> centered(const T* x, std::int64_t count, double mean) {
   const Block<double> block = kernels::cast<double>(kernels::load_part(x, count)) - mean;
@@ -125,14 +125,14 @@ Tensor norm_dx(const Tensor& x, const Tensor& gain, const Tensor& statistics, co
   return dx;
 }
 
-// The sum of dy y over rows. They are taken in pieces of a size that depends on the shape alone, and the sums
-// of pieces are added in order.
+// The sum of dy y over rows. Rows are cut into chunks whose size depends on the shape alone, and the sums of
+// chunks are added in order.
 template <class T>
 void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& rows, T* dgain) {
   const std::int64_t n = rows.length;
-  const std::int64_t piece = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
-  std::vector<double> sums(static_cast<std::size_t>((rows.count + piece - 1) / piece * n));
-  kernels::parallel_for(rows.count, piece, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t chunk = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
+  std::vector<double> sums(static_cast<std::size_t>((rows.count + chunk - 1) / chunk * n));
+  kernels::parallel_for(rows.count, chunk, [&](std::int64_t begin, std::int64_t end) {
     kernels::for_each_block(n, [&](std::int64_t i, auto count) {
       Block<double> sum = Block<double>::Zero();
       for (std::int64_t row = begin; row < end; ++row) {
@@ -140,7 +140,7 @@ void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& 
         const Block<T> product = kernels::load_part(dy + row * n + i, count) * y;
         sum += kernels::cast<double>(product);
       }
-      kernels::store_part(sum, sums.data() + begin / piece * n + i, count);
+      kernels::store_part(sum, sums.data() + begin / chunk * n + i, count);
     });
   });
   for (std::int64_t i = 0; i < n; ++i) {

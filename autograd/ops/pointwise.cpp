@@ -3,51 +3,50 @@
 
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
-#include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 
 using detail::Block;
+using detail::In;
 using detail::map_binary;
 using detail::map_unary;
 using detail::multiply_no_nan;
+using detail::unary_op;
 
 Tensor exp(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::exp(v); });
-  return record("exp", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {multiply_no_nan(dy, saved[0])};
-                });
+  constexpr auto value = [](const auto& v) { return kernels::exp(v); };
+  return unary_op("exp", x, value, In::y, [](const Tensor& y) { return y; });
 }
 
 Tensor log(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::log(v); });
-  return record("log", y, {x}, {x},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {multiply_no_nan(dy, 1.0 / saved[0])};
-                });
+  constexpr auto value = [](const auto& v) { return kernels::log(v); };
+  return unary_op("log", x, value, In::x, [](const Tensor& x) { return 1.0 / x; });
 }
 
 Tensor sqrt(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) -> Block<T> { return v.sqrt(); });
-  return record("sqrt", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor y = saved[0];
-                  return {multiply_no_nan(dy, where(y == 0.0, 0.0, 0.5 / y))};
-                });
+  constexpr auto value = [](const auto& v) { return v.sqrt(); };
+  return unary_op("sqrt", x, value, In::y, [](const Tensor& y) { return where(y == 0.0, 0.0, 0.5 / y); });
 }
 
 Tensor rsqrt(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) -> Block<T> { return 1 / v.sqrt(); });
-  return record("rsqrt", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor y = saved[0];
-                  return {multiply_no_nan(dy, -0.5 * (y * y * y))};
-                });
+  constexpr auto value = [](const auto& v) { return 1 / v.sqrt(); };
+  return unary_op("rsqrt", x, value, In::y, [](const Tensor& y) { return -0.5 * (y * y * y); });
 }
 
+Tensor tanh(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::tanh(v); };
+  return unary_op("tanh", x, value, In::y, [](const Tensor& y) { return 1.0 - y * y; });
+}
+
+Tensor erf(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::erf(v); };
+  return unary_op("erf", x, value, In::x,
+                  [](const Tensor& x) { return 2 * std::numbers::inv_sqrtpi * exp(-(x * x)); });
+}
+
+// The sign is chosen, not multiplied by, so that the gradient at 0 is 0 also where dy is infinite.
 Tensor abs(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) -> Block<T> { return v.abs(); });
+  const Tensor y = map_unary(x, [](const auto& v) { return v.abs(); });
   return record("abs", y, {x}, {x},
                 [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   const Tensor x = saved[0];
@@ -55,6 +54,7 @@ Tensor abs(const Tensor& x) {
                 });
 }
 
+// The case p = 2 is a product, since std::pow is slow.
 Tensor pow(const Tensor& x, double p) {
   const Tensor y = map_unary(x, [p]<class T>(const Block<T>& v) -> Block<T> {
     if (p == 2) return v * v;
@@ -76,38 +76,15 @@ Tensor pow(const Tensor& a, const Tensor& b) {
     for (int i = 0; i < kernels::block_size; ++i) result[i] = std::pow(u[i], v[i]);
     return result;
   });
-  return record("pow", y, {a, b}, {a, b, y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  const Tensor a = saved[0], b = saved[1];
-                  Gradients gradients(2, {});
-                  if (needs[0]) {
-                    const Tensor local = where(b == 0.0, 0.0, b * pow(a, b - 1.0));
-                    gradients[0] = sum_to(multiply_no_nan(dy, local), needs.shape(0));
-                  }
-                  if (needs[1]) {
-                    const Tensor local = where((a == 0.0) & (b >= 0.0), 0.0, saved[2] * log(a));
-                    gradients[1] = sum_to(multiply_no_nan(dy, local), needs.shape(1));
-                  }
-                  return gradients;
-                });
-}
-
-Tensor tanh(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::tanh(v); });
-  return record("tanh", y, {x}, {y},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor y = saved[0];
-                  return {multiply_no_nan(dy, 1.0 - y * y)};
-                });
-}
-
-Tensor erf(const Tensor& x) {
-  const Tensor y = map_unary(x, []<class T>(const Block<T>& v) { return kernels::erf(v); });
-  return record("erf", y, {x}, {x},
-                [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor x = saved[0];
-                  return {multiply_no_nan(dy, 2 * std::numbers::inv_sqrtpi * exp(-(x * x)))};
-                });
+  return record(
+      "pow", y, {a, b}, {a, b, y}, [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
+        const Tensor a = saved[0], b = saved[1];
+        const auto of_a = [&] { return multiply_no_nan(dy, where(b == 0.0, 0.0, b * pow(a, b - 1.0))); };
+        const auto of_b = [&] {
+          return multiply_no_nan(dy, where((a == 0.0) & (b >= 0.0), 0.0, saved[2] * log(a)));
+        };
+        return detail::broadcast_gradients(needs, of_a, of_b);
+      });
 }
 
 }  // namespace fovea

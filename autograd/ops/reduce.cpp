@@ -1,16 +1,14 @@
 #include "autograd/kernels/reduce.h"
 
 #include <cmath>
-#include <limits>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The axes of a reduction as bits, so that a rule can keep them.
 struct AxisSet {
@@ -120,7 +118,7 @@ Tensor as_rows(const Tensor& x, AxisSet axes) {
   Groups groups(x, axes);
   for (const std::int64_t size : groups.reduced) groups.kept.push_back(size);
   for (const std::int64_t stride : groups.reduced_strides) groups.kept_strides.push_back(stride);
-  return detail::row_major(detail::view_of(x, groups.kept, groups.kept_strides, x.impl()->offset));
+  return detail::row_major(detail::view_of(x, groups.kept, groups.kept_strides, detail::impl_of(x).offset));
 }
 
 template <class T>

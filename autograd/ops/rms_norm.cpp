@@ -8,11 +8,13 @@ using detail::Centered;
 
 namespace {
 
+detail::KernelRuns forward_runs("rms_norm"), backward_runs("rms_norm_backward");
+
 Tensor rstd_in_ops(const Tensor& x, double eps) { return rsqrt(mean(x * x, -1, keepdims) + eps); }
 
-// Statistics that were saved are constants to the graph, so they are computed anew from x.
-Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
-                             const NeedsGradient& needs) {
+// The gradients in ops. The saved statistics are constants to the graph, so they are computed again from x.
+Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
+                              const NeedsGradient& needs) {
   const Tensor rstd = rstd_in_ops(x, eps);
   const Tensor y = x * rstd;
   Gradients gradients(2, {});
@@ -26,7 +28,7 @@ Gradients composed_gradients(const Tensor& x, const Tensor& gain, const Tensor& 
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
                           const NeedsGradient& needs) {
-  detail::count_run(Kernel::rms_norm_backward);
+  backward_runs.count();
   Gradients gradients(2, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::no>(x, gain, statistics, dy);
   if (needs[1]) gradients[1] = detail::norm_dgain(x, statistics, dy);
@@ -45,10 +47,10 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   check(x, gain, eps);
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
   const Tensor y = detail::norm_value<Centered::no>(x, gain, {}, eps, statistics);
-  detail::count_run(Kernel::rms_norm);
+  forward_runs.count();
   return record("rms_norm", y, {x, gain}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  if (recording()) return composed_gradients(saved[0], saved[1], dy, eps, needs);
+                  if (recording()) return reference_gradients(saved[0], saved[1], dy, eps, needs);
                   return fused_gradients(saved[0], saved[1], saved[2], dy, needs);
                 });
 }

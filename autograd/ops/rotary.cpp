@@ -11,14 +11,14 @@ using detail::row_major;
 
 namespace {
 
-// How many channels of d turn. Throws: ShapeError.
-std::int64_t turning(const char* op, std::int64_t d, std::optional<std::int64_t> dimensions) {
+// R: how many of d channels are rotated. Throws: ShapeError.
+std::int64_t rotated_channels(const char* op, std::int64_t d, std::optional<std::int64_t> dimensions) {
   const std::int64_t r = dimensions.value_or(d);
   if (r < 0 || r > d) {
-    fail<ShapeError>("[{}] {} channels should turn, but a head has {}", op, r, d);
+    fail<ShapeError>("[{}] {} channels are to be rotated, but a head has {}", op, r, d);
   }
   if (r % 2 != 0) {
-    fail<ShapeError>("[{}] {} channels can't turn in pairs: make the number even", op, r);
+    fail<ShapeError>("[{}] {} channels can't be rotated in pairs: make the number even", op, r);
   }
   return r;
 }
@@ -27,7 +27,7 @@ struct CosSin {
   double cos, sin;
 };
 
-// The angle by which each of the R/2 pairs turns from one position to the next.
+// The angle by which each of the R/2 pairs rotates from one position to the next.
 std::vector<double> angles_per_position(std::int64_t r, const RotaryOptions& options) {
   const auto size = static_cast<double>(r);
   double base = options.base, scale = 1;
@@ -41,7 +41,8 @@ std::vector<double> angles_per_position(std::int64_t r, const RotaryOptions& opt
   return angles;
 }
 
-// (T, R/2), in f64: at position 10,000 an f32 angle would be off by 1/2000.
+// The rotation of every position and pair, (T, R/2). In f64: an f32 angle at position 10,000 is off by
+// 1/2000.
 std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryOptions& options) {
   const std::int64_t pairs = r / 2;
   const std::vector<double> angles = angles_per_position(r, options);
@@ -55,11 +56,11 @@ std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryO
   return table;
 }
 
-// Turns the first r channels of a row. `step` leads from pair to pair, `apart` from a pair's first to its
-// second.
+// Rotates the first r channels of a row. `step` leads from one pair to the next, and `apart` from the first
+// channel of a pair to the second.
 template <class T>
-void turn_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout pairing, double direction,
-              T* y) {
+void rotate_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout pairing, double direction,
+                T* y) {
   const std::int64_t step = pairing == RotaryLayout::halves ? 1 : 2;
   const std::int64_t apart = pairing == RotaryLayout::halves ? r / 2 : 1;
   for (std::int64_t i = 0; i < r / 2; ++i) {
@@ -70,8 +71,8 @@ void turn_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout p
   }
 }
 
-// A rotation's transpose turns the other way, so its gradient is itself with the sign of the angle changed.
-Tensor turn(const Tensor& x, const RotaryOptions& options, std::int64_t r, double direction) {
+// The transpose of a rotation, hence its gradient, is the rotation by the opposite angle.
+Tensor rotate(const Tensor& x, const RotaryOptions& options, std::int64_t r, double direction) {
   const std::int64_t length = x.shape()[x.rank() - 2], d = x.shape().back();
   const detail::Rows rows(x.shape());
   const std::vector<CosSin> table = rotations(length, r, options);
@@ -80,13 +81,13 @@ Tensor turn(const Tensor& x, const RotaryOptions& options, std::int64_t r, doubl
     kernels::for_each_row(rows.count, d, [&](std::int64_t row) {
       const T* in = flat.template data<T>() + row * d;
       T* out = detail::fresh_data<T>(y) + row * d;
-      turn_row(in, table.data() + row % length * (r / 2), r, options.pairing, direction, out);
+      rotate_row(in, table.data() + row % length * (r / 2), r, options.pairing, direction, out);
       std::copy(in + r, in + d, out + r);
     });
   });
   return record("rotary", y, {x}, {},
                 [options, r, direction](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {turn(dy, options, r, -direction)};
+                  return {rotate(dy, options, r, -direction)};
                 });
 }
 
@@ -103,7 +104,7 @@ Tensor rotary(const Tensor& x, const RotaryOptions& options) {
     fail<ValueError>("[rotary] the scaling factor is {}: it must be above 0, 2 for sequences twice as long",
                      options.factor);
   }
-  return turn(x, options, turning("rotary", x.shape().back(), options.dimensions), 1);
+  return rotate(x, options, rotated_channels("rotary", x.shape().back(), options.dimensions), 1);
 }
 
 Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout from, RotaryLayout to,
@@ -114,7 +115,7 @@ Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout f
                      to_string(W.shape()), heads);
   }
   const std::int64_t d = width / heads;
-  const std::int64_t r = turning("convert_rotary_layout", d, dimensions);
+  const std::int64_t r = rotated_channels("convert_rotary_layout", d, dimensions);
   if (from == to) return W;
   Shape by_head = W.shape();
   by_head.back() = heads;
@@ -123,10 +124,10 @@ Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout f
   Shape pairs = by_head;
   pairs.back() = from == RotaryLayout::halves ? 2 : r / 2;
   pairs.push_back(from == RotaryLayout::halves ? r / 2 : 2);
-  Shape turned = by_head;
-  turned.back() = r;
+  Shape rotated = by_head;
+  rotated.back() = r;
   const Tensor heads_of_W = reshape(W, by_head);
-  const Tensor reordered = reshape(transpose(reshape(slice(heads_of_W, -1, 0, r), pairs), -2, -1), turned);
+  const Tensor reordered = reshape(transpose(reshape(slice(heads_of_W, -1, 0, r), pairs), -2, -1), rotated);
   return reshape(concat({reordered, slice(heads_of_W, -1, r, d)}, -1), W.shape());
 }
 

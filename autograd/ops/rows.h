@@ -4,7 +4,7 @@
 #include "autograd/kernels/rows.h"
 #include "autograd/ops/elementwise.h"
 
-// What ops on rows share: from tensors to rows in memory.
+// What ops on rows share: the rows of a tensor in memory, and how to work along any axis.
 namespace fovea::detail {
 
 /// The elements of x in row-major order, outside the graph; undefined if x is.
@@ -22,7 +22,7 @@ struct Rows {
   }
 };
 
-/// f along the last axis, brought to do the same along another one.
+/// Applies f, which works along the last axis, along any axis.
 template <class F>
 Tensor along_axis(const char* op, const Tensor& x, std::int64_t axis, const F& f) {
   const std::int64_t along = normalize_axis(op, axis, x.rank());
@@ -31,15 +31,15 @@ Tensor along_axis(const char* op, const Tensor& x, std::int64_t axis, const F& f
   return contiguous(transpose(f(transpose(x, along, last)), along, last));
 }
 
-/// What composed formulas subtract before exp: the largest element where it is finite, else 0. A constant:
-/// the formulas' values do not depend on it.
+/// What reference forms subtract before exp: the largest element where it is finite, else 0. It is outside
+/// the graph, since no result depends on it.
 inline Tensor shift_of(const Tensor& x, const Axes& axes) {
   if (x.numel() == 0) return sum(x.detach(), axes, keepdims);
   const Tensor largest = max(x.detach(), axes, keepdims);
   return where(is_finite(largest), largest, 0.0);
 }
 
-/// exp(x) / sum exp(x) over the axes, in ops; 0 where all of it is -inf.
+/// exp(x) / sum exp(x) over the axes, made of ops; 0 where every x is -inf.
 inline Tensor weights_over(const Tensor& x, const Axes& axes) {
   const Tensor terms = exp(x - shift_of(x, axes));
   const Tensor total = sum(terms, axes, keepdims);

@@ -7,16 +7,17 @@
 
 namespace fovea {
 
+using detail::impl_of;
 using detail::view_of;
 
 namespace {
 
 std::size_t at(std::int64_t axis) { return static_cast<std::size_t>(axis); }
 
-// Strides that show x in another shape of as many elements, if there are any.
+// The strides of a view of x in another shape of as many elements; nothing if only a copy can have it.
 std::optional<Strides> strides_for(const Tensor& x, const Shape& shape) {
   if (x.is_contiguous() || x.numel() == 0) return contiguous_strides(shape);
-  // Runs of x's axes that step evenly are matched, from the back, with runs of the new shape's axes.
+  // Axes of x that lie row-major among themselves are matched, from the back, with axes of the new shape.
   Strides strides(shape.size(), 1);
   std::size_t next = shape.size();
   for (std::size_t axis = x.rank(); axis-- > 0;) {
@@ -65,7 +66,7 @@ Tensor copy_of(const Tensor& x) {
   return y;
 }
 
-// The region of a contiguous tensor of that shape which `slice` from `begin` by `step` shows, and `select`.
+// The region of a row-major tensor that `slice`, from `begin` by `step`, and `select` show.
 Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, std::int64_t step) {
   Strides strides = contiguous_strides(shape);
   const std::int64_t offset = begin * strides[axis];
@@ -73,10 +74,10 @@ Region slice_region(const Shape& shape, std::size_t axis, std::int64_t begin, st
   return {offset, std::move(strides)};
 }
 
-// x at a region of its row-major order. Its gradient is added to that region alone.
+// A view of a region of x. Its gradient is added to that region alone.
 Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
   const Tensor base = contiguous(x);
-  return record("region", view_of(base, shape, region.strides, base.impl()->offset + region.offset), {base},
+  return record("region", view_of(base, shape, region.strides, impl_of(base).offset + region.offset), {base},
                 {}, [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
@@ -87,7 +88,7 @@ Tensor view_region(const Tensor& x, const Shape& shape, const Region& region) {
 Tensor reshape(const Tensor& x, const Shape& asked) {
   const Shape shape = infer_size(x, asked);
   const std::optional<Strides> strides = strides_for(x, shape);
-  const Tensor y = strides ? view_of(x, shape, *strides, x.impl()->offset)
+  const Tensor y = strides ? view_of(x, shape, *strides, impl_of(x).offset)
                            : view_of(copy_of(x), shape, contiguous_strides(shape), 0);
   return record("reshape", y, {x}, {},
                 [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
@@ -116,7 +117,7 @@ Tensor permute(const Tensor& x, const Axes& order) {
     fail<ShapeError>("[permute] the order {} must name each of the {} axes once", to_string(Shape(order)),
                      rank);
   }
-  return record("permute", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+  return record("permute", view_of(x, shape, strides, impl_of(x).offset), {x}, {},
                 [inverse](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {permute(dy, inverse)};
                 });
@@ -129,7 +130,7 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   Strides strides = x.strides();
   std::swap(shape[a], shape[b]);
   std::swap(strides[a], strides[b]);
-  return record("transpose", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+  return record("transpose", view_of(x, shape, strides, impl_of(x).offset), {x}, {},
                 [axis0, axis1](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {transpose(dy, axis0, axis1)};
                 });
@@ -141,7 +142,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
                      to_string(shape));
   }
   const Strides strides = kernels::broadcast_strides(x.shape(), x.strides(), shape);
-  return record("broadcast_to", view_of(x, shape, strides, x.impl()->offset), {x}, {},
+  return record("broadcast_to", view_of(x, shape, strides, impl_of(x).offset), {x}, {},
                 [](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {sum_to(dy, needs.shape(0))};
                 });
@@ -162,7 +163,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_
   shape[along] = (last - first + step - 1) / step;
   strides[along] *= step;
   const Region region = slice_region(x.shape(), along, first, step);
-  return record("slice", view_of(x, shape, strides, x.impl()->offset + first * x.strides()[along]), {x}, {},
+  return record("slice", view_of(x, shape, strides, impl_of(x).offset + first * x.strides()[along]), {x}, {},
                 [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
@@ -181,7 +182,7 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
   Region region = slice_region(x.shape(), along, index, 1);
   for (SmallVector<std::int64_t, 5>* list : {&shape, &strides, &region.strides})
     list->erase(list->begin() + along);
-  return record("select", view_of(x, shape, strides, x.impl()->offset + index * x.strides()[along]), {x}, {},
+  return record("select", view_of(x, shape, strides, impl_of(x).offset + index * x.strides()[along]), {x}, {},
                 [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
@@ -298,7 +299,7 @@ namespace detail {
 Tensor scatter_region(const Tensor& part, const Shape& shape, const Region& region) {
   const Tensor whole = zeros(shape, part.dtype());
   add_in_place(view_of(whole, part.shape(), region.strides, region.offset), part);
-  return record("embed", whole, {part}, {},
+  return record("scatter_region", whole, {part}, {},
                 [region](const Saved&, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   return {view_region(dy, needs.shape(0), region)};
                 });

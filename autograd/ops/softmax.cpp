@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "autograd/ops/rows.h"
 #include "fovea/autograd/graph/graph.h"
@@ -21,11 +21,12 @@ using kernels::store_part;
 
 namespace {
 
-template <class T>
-constexpr T hidden = -std::numeric_limits<T>::infinity();
+detail::KernelRuns softmax_runs("softmax"), softmax_backward_runs("softmax_backward");
+detail::KernelRuns log_softmax_runs("log_softmax"), log_softmax_backward_runs("log_softmax_backward");
 
-// A hidden row adds up to 0, and its scale is 0 too: its weights are zeros, not 0 / 0. Terms wait for the
-// scale in y; those at the end of the row, here.
+// The first pass writes exp(x - shift) to y and adds up; the second multiplies by the scale. The terms of the
+// last, incomplete block stay in `end` between the two. A row that is -inf throughout adds up to 0, and its
+// scale is 0 as well, so its weights are zeros and not 0 / 0.
 template <class T>
 void softmax_row(const T* x, T* y, std::int64_t n) {
   Block<T> end = Block<T>::Zero();
@@ -58,7 +59,8 @@ void softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
   });
 }
 
-// The shift goes first: the larger it is, the more a sum of it with the logarithm would lose.
+// y = x - shift - log sum exp(x - shift). The shift is subtracted first: its sum with the logarithm would be
+// rounded to the precision of the larger of the two.
 template <class T>
 void log_softmax_row(const T* x, T* y, std::int64_t n) {
   const T shift = kernels::shift_of_row(x, n);
@@ -69,10 +71,10 @@ void log_softmax_row(const T* x, T* y, std::int64_t n) {
   });
 }
 
-// dx = dy - exp(y) sum(dy), and 0 in a hidden row.
+// dx = dy - exp(y) sum(dy), and 0 in a row that is -inf throughout.
 template <class T>
 void log_softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
-  if (std::all_of(y, y + n, [](T value) { return value == hidden<T>; })) {
+  if (std::all_of(y, y + n, [](T value) { return value == static_cast<T>(-infinity); })) {
     std::fill_n(dx, n, T(0));
     return;
   }
@@ -85,9 +87,9 @@ void log_softmax_row_backward(const T* y, const T* dy, T* dx, std::int64_t n) {
   });
 }
 
-// Runs f(in..., out, n) on the rows of tensors of one shape.
+// Runs a kernel, f(in..., out, n), on the rows of tensors of one shape.
 template <class F, class... More>
-Tensor map_rows(Kernel kernel, const F& f, const Tensor& x, const More&... more) {
+Tensor map_rows(detail::KernelRuns& runs, const F& f, const Tensor& x, const More&... more) {
   Tensor out = empty(x.shape(), x.dtype());
   const Rows rows(x.shape());
   dispatch(x.dtype(), [&, in = std::array{row_major(x), row_major(more)...}]<class T>() {
@@ -99,19 +101,19 @@ Tensor map_rows(Kernel kernel, const F& f, const Tensor& x, const More&... more)
     }
     (std::index_sequence_for<Tensor, More...>());
   });
-  detail::count_run(kernel);
+  runs.count();
   return out;
 }
 
 Tensor softmax_gradient(const Tensor& y, const Tensor& dy) {
   if (recording()) return y * (dy - sum(y * dy, -1, keepdims));
   return map_rows(
-      Kernel::softmax_backward, [](auto... row) { softmax_row_backward(row...); }, y, dy);
+      softmax_backward_runs, [](auto... row) { softmax_row_backward(row...); }, y, dy);
 }
 
 Tensor softmax_of_rows(const Tensor& x) {
   const Tensor y = map_rows(
-      Kernel::softmax, [](auto... row) { softmax_row(row...); }, x);
+      softmax_runs, [](auto... row) { softmax_row(row...); }, x);
   return record("softmax", y, {x}, {y},
                 [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {softmax_gradient(saved[0], dy)};
@@ -119,14 +121,14 @@ Tensor softmax_of_rows(const Tensor& x) {
 }
 
 Tensor log_softmax_gradient(const Tensor& y, const Tensor& dy) {
-  if (recording()) return where(any(y != hidden<double>, -1), dy - exp(y) * sum(dy, -1, keepdims), 0.0);
+  if (recording()) return where(any(y != -infinity, -1), dy - exp(y) * sum(dy, -1, keepdims), 0.0);
   return map_rows(
-      Kernel::log_softmax_backward, [](auto... row) { log_softmax_row_backward(row...); }, y, dy);
+      log_softmax_backward_runs, [](auto... row) { log_softmax_row_backward(row...); }, y, dy);
 }
 
 Tensor log_softmax_of_rows(const Tensor& x) {
   const Tensor y = map_rows(
-      Kernel::log_softmax, [](auto... row) { log_softmax_row(row...); }, x);
+      log_softmax_runs, [](auto... row) { log_softmax_row(row...); }, x);
   return record("log_softmax", y, {x}, {y},
                 [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {log_softmax_gradient(saved[0], dy)};
@@ -147,7 +149,7 @@ Tensor reference::log_softmax(const Tensor& x, std::int64_t axis) {
   const Tensor shifted = x - detail::shift_of(x, axis);
   const Tensor total = sum(exp(shifted), axis, keepdims);
   const Bool nothing = total == 0.0;
-  return where(nothing, hidden<double>, shifted - log(where(nothing, 1.0, total)));
+  return where(nothing, -infinity, shifted - log(where(nothing, 1.0, total)));
 }
 
 }  // namespace fovea

@@ -33,7 +33,7 @@ Tensor empty(const Shape& shape, Dtype dtype) {
   impl->buffer = detail::Buffer::allocate(static_cast<std::size_t>(numel(shape)) * size_of(dtype));
   impl->shape = shape;
   impl->strides = contiguous_strides(shape);
-  return Tensor(std::move(impl));
+  return detail::TensorAccess::handle(std::move(impl));
 }
 
 Tensor full(const Shape& shape, double value, Dtype dtype) {

@@ -23,9 +23,11 @@ void release(Buffer* buffer) noexcept {
   pool::deallocate(buffer, sizeof(Buffer) + bytes);
 }
 
-void retain(GradAccumulator* slot) noexcept { slot->references.fetch_add(1, std::memory_order_relaxed); }
-void release(GradAccumulator* slot) noexcept {
-  if (slot->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete slot;
+void retain(GradAccumulator* accumulator) noexcept {
+  accumulator->references.fetch_add(1, std::memory_order_relaxed);
+}
+void release(GradAccumulator* accumulator) noexcept {
+  if (accumulator->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete accumulator;
 }
 
 void retain(TensorImpl* impl) noexcept { impl->references.fetch_add(1, std::memory_order_relaxed); }
@@ -34,16 +36,17 @@ void release(TensorImpl* impl) noexcept {
 }
 
 TensorImpl::~TensorImpl() {
-  if (!slot) return;
+  if (!accumulator) return;
   Tensor dropped;  // destroyed outside the lock
-  std::lock_guard lock(slot->mutex);
-  slot->dropped = true;
-  std::swap(dropped, slot->gradient);
+  std::lock_guard lock(accumulator->mutex);
+  accumulator->dropped = true;
+  std::swap(dropped, accumulator->gradient);
 }
 
 TensorImpl& impl_of(const Tensor& x) {
-  if (!x.defined()) throw Error("[tensor] an empty Tensor was used: it has no value yet");
-  return *x.impl();
+  TensorImpl* impl = TensorAccess::impl(x);
+  if (!impl) throw Error("[tensor] an undefined Tensor was used: it has no value yet");
+  return *impl;
 }
 
 Tensor view_of(const Tensor& x, Shape shape, Strides strides, std::int64_t offset) {
@@ -54,7 +57,7 @@ Tensor view_of(const Tensor& x, Shape shape, Strides strides, std::int64_t offse
   view->offset = offset;
   view->shape = std::move(shape);
   view->strides = std::move(strides);
-  return Tensor(std::move(view));
+  return TensorAccess::handle(std::move(view));
 }
 
 namespace {
@@ -72,7 +75,7 @@ const T* typed_data(const Tensor& x) {
 template <class T>
 T* writable_data(const Tensor& x) {
   const T* data = typed_data<T>(x);
-  const TensorImpl& impl = *x.impl();
+  const TensorImpl& impl = impl_of(x);
   if (impl.node && !is_leaf(*impl.node)) {
     fail<GraphError>(
         "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
@@ -168,12 +171,12 @@ Tensor& Tensor::set_requires_grad(bool on) {
                      to_string(impl.shape), op_name(*impl.node));
   }
   if (on && !impl.node) {
-    impl.slot = detail::Ref<detail::GradAccumulator>(new detail::GradAccumulator);
+    impl.accumulator = detail::Ref<detail::GradAccumulator>(new detail::GradAccumulator);
     impl.node = detail::make_leaf(impl);
   } else if (!on) {
     set_grad({});
     impl.node = {};
-    impl.slot = {};
+    impl.accumulator = {};
   }
   return *this;
 }
@@ -186,14 +189,14 @@ Tensor Tensor::grad() const {
         "grad(outputs, inputs)",
         to_string(impl.shape), op_name(*impl.node));
   }
-  if (!impl.slot) return {};
-  std::lock_guard lock(impl.slot->mutex);
-  return impl.slot->gradient;
+  if (!impl.accumulator) return {};
+  std::lock_guard lock(impl.accumulator->mutex);
+  return impl.accumulator->gradient;
 }
 
 void Tensor::set_grad(Tensor gradient) const {
   const detail::TensorImpl& impl = impl_of(*this);
-  if (!impl.slot) {
+  if (!impl.accumulator) {
     if (!gradient.defined()) return;
     fail<GraphError>(
         "[set_grad] the tensor {} is not a leaf that requires a gradient: call set_requires_grad first",
@@ -203,8 +206,8 @@ void Tensor::set_grad(Tensor gradient) const {
     fail<ShapeError>("[set_grad] a gradient {} {} for a tensor {} {}", name_of(gradient.dtype()),
                      to_string(gradient.shape()), name_of(impl.dtype), to_string(impl.shape));
   }
-  std::lock_guard lock(impl.slot->mutex);
-  std::swap(impl.slot->gradient, gradient);
+  std::lock_guard lock(impl.accumulator->mutex);
+  std::swap(impl.accumulator->gradient, gradient);
 }
 
 std::uint64_t Tensor::version() const {

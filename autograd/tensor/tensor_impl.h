@@ -10,7 +10,7 @@
 
 namespace fovea::detail {
 
-/// What a tensor asks of the node that computed it. The graph, a room further up, defines these.
+// What a tensor asks of the node that computed it. The graph defines these.
 struct Node;
 struct TensorImpl;
 FOVEA_API void retain(Node* node) noexcept;
@@ -32,17 +32,17 @@ struct alignas(pool::alignment) Buffer {
 void retain(Buffer* buffer) noexcept;
 void release(Buffer* buffer) noexcept;
 
-/// A leaf's gradient, reached by the leaf's handles and by the graph's edge to it. It belongs to the handles:
-/// when the last one goes, the gradient is dropped, so a gradient that has a graph of its own keeps nothing
-/// alive in a circle.
+/// The gradient of a leaf, which backward passes add to. The leaf's handles and the leaf's node share it, and
+/// it belongs to the handles: when the last one goes, the gradient is dropped. So a gradient that has a graph
+/// of its own, which leads back to the leaf, is no cycle of ownership.
 struct GradAccumulator {
   std::atomic<std::int32_t> references{0};
   std::mutex mutex;
   bool dropped = false;
   Tensor gradient;
 };
-void retain(GradAccumulator* slot) noexcept;
-void release(GradAccumulator* slot) noexcept;
+void retain(GradAccumulator* accumulator) noexcept;
+void release(GradAccumulator* accumulator) noexcept;
 
 /// What a Tensor points to.
 struct TensorImpl {
@@ -51,8 +51,8 @@ struct TensorImpl {
   std::uint32_t output = 0;  // which output of its node this is
   std::int64_t offset = 0;   // of the first element, in elements
   Ref<Buffer> buffer;
-  Ref<Node> node;             // none: outside the graph
-  Ref<GradAccumulator> slot;  // leaves only
+  Ref<Node> node;                    // none: outside the graph
+  Ref<GradAccumulator> accumulator;  // leaves only
   Shape shape;
   Strides strides;
 
@@ -61,16 +61,22 @@ struct TensorImpl {
   static void operator delete(void* memory, std::size_t bytes) { pool::deallocate(memory, bytes); }
 };
 
-/// The impl behind a handle. Throws: Error if there is none.
+/// What lies between a handle and its impl.
+struct TensorAccess {
+  static TensorImpl* impl(const Tensor& x) noexcept { return x.impl_.get(); }
+  static Tensor handle(Ref<TensorImpl> impl) noexcept { return Tensor(std::move(impl)); }
+};
+
+/// The impl behind a handle. Throws: Error if the Tensor is undefined.
 TensorImpl& impl_of(const Tensor& x);
 
-/// A view of x's array, outside the graph.
+/// A view of the array of x, outside the graph.
 Tensor view_of(const Tensor& x, Shape shape, Strides strides, std::int64_t offset);
 
-/// Elements of a tensor that its op is just computing: writing them is not a change of version.
+/// The elements of a tensor that its op is just computing, for writing without raising the version.
 template <class T>
 T* fresh_data(const Tensor& x) {
-  TensorImpl& impl = *x.impl();
+  TensorImpl& impl = impl_of(x);
   return reinterpret_cast<T*>(impl.buffer->data()) + impl.offset;
 }
 

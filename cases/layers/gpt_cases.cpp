@@ -17,8 +17,8 @@ void add_gpt_cases(LayerCases& cases) {
   dropping.block.dropout = dropping.block.attention.dropout = 0.1;
   cases.add("Gpt, in training", InTraining<Gpt>{model(dropping)}, ids,
             {"layer.blocks.0.attention.bk", "layer.blocks.1.attention.bk"});
-  config.checkpoint_blocks = true;
-  cases.add("Gpt, checkpointed", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
+  config.recompute = true;
+  cases.add("Gpt, recomputed", model(config), ids, {"blocks.0.attention.bk", "blocks.1.attention.bk"});
   cases.add("Gpt, as Llama",
             model({.vocabulary = 5,
                    .d_model = 4,

@@ -117,14 +117,14 @@ TEST_CASE("PyTorch: nn.TransformerEncoderLayer", "[golden]") {
 
 TEST_CASE("PyTorch: GPT-2 written in plain ops", "[golden]") {
   const Json& config = golden("gpt").at("config");
-  const bool checkpoint_blocks = GENERATE(false, true);
+  const bool recompute = GENERATE(false, true);
   Rng rng(1);
   const Gpt model({.vocabulary = size(config, "vocabulary"),
                    .context = size(config, "context"),
                    .d_model = size(config, "d_model"),
                    .heads = size(config, "heads"),
                    .layers = size(config, "layers"),
-                   .checkpoint_blocks = checkpoint_blocks},
+                   .recompute = recompute},
                   rng);
   const Indices ids = indices_of(golden("gpt").at("inputs").at("ids"));
   check("gpt", model, [&](const Gpt& layer, const auto&) { return layer.logits(ids); });

@@ -237,7 +237,7 @@ TEST_CASE("Gpt: hooks read and replace values while generating", "[layers]") {
   CHECK(hooks.records().back().call == T);
 }
 
-TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layers]") {
+TEST_CASE("Gpt: recomputed blocks give the same bits for less memory", "[layers]") {
   const GptConfig config{.vocabulary = V,
                          .context = 64,
                          .d_model = 16,
@@ -248,15 +248,15 @@ TEST_CASE("Gpt: checkpointed blocks give the same bits for less memory", "[layer
   const Indices ids = draw_ids({2, 64}, V);
   std::vector<std::vector<double>> gradients[2];
   std::int64_t kept[2];
-  for (const bool checkpointed : {false, true}) {
-    model.config.checkpoint_blocks = checkpointed;
+  for (const bool recomputed : {false, true}) {
+    model.config.recompute = recomputed;
     const TrainMode training(7);
     const std::int64_t before = memory().live_bytes;
     const Tensor loss = cross_entropy(model(ids), ids).loss;
-    kept[checkpointed] = memory().live_bytes - before;
+    kept[recomputed] = memory().live_bytes - before;
     std::vector<Tensor> parameters;
     for (const NamedTensor& p : named_parameters(model)) parameters.push_back(p.tensor);
-    for (const Tensor& g : grad({loss}, parameters)) gradients[checkpointed].push_back(g.to_vector());
+    for (const Tensor& g : grad({loss}, parameters)) gradients[recomputed].push_back(g.to_vector());
   }
   CHECK(gradients[0] == gradients[1]);
   CHECK(kept[1] < kept[0] / 3);

@@ -7,7 +7,7 @@
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
-#include "fovea/layers/checkpoint.h"
+#include "fovea/layers/recompute.h"
 #include "fovea/layers/tap.h"
 #include "tests/support/catch.h"
 #include "tests/support/close.h"
@@ -235,9 +235,9 @@ TEST_CASE("MultiHeadAttention: hooks on scores or weights take the composed path
   const auto fused_runs = [&](std::string_view path) {
     Hooks hooks(layer);
     hooks.record(path);
-    const std::int64_t before = runs_of(Kernel::attention);
+    const std::int64_t before = runs_of("attention");
     check_close(layer(x), fused, 1e-13);
-    return runs_of(Kernel::attention) - before;
+    return runs_of("attention") - before;
   };
   CHECK(fused_runs("heads") == 1);
   CHECK(fused_runs("weights") == 0);
@@ -272,27 +272,27 @@ TEST_CASE("MultiHeadAttention: replaced scores, weights and heads", "[layers]") 
   check_close(with("heads", zero), broadcast_to(layer.bo, {B, T, C}), 0);
 }
 
-// Attention within a checkpoint, or not.
-struct Checkpointed {
+// Attention, recomputed or not.
+struct Recomputed {
   MultiHeadAttention attention;
-  bool checkpointed;
-  Tensor operator()(const Tensor& x) const { return checkpointed ? checkpoint(attention, x) : attention(x); }
-  static void visit(const Checkpointed& self, Visitor& v) { v("attention", self.attention); }
+  bool recomputed;
+  Tensor operator()(const Tensor& x) const { return recomputed ? recompute(attention, x) : attention(x); }
+  static void visit(const Recomputed& self, Visitor& v) { v("attention", self.attention); }
 };
 
-TEST_CASE("MultiHeadAttention: a checkpoint with hooks is recomputed on the same path", "[layers]") {
+TEST_CASE("MultiHeadAttention: with hooks, it is recomputed on the same path", "[layers]") {
   const MultiHeadAttention layer = random_layer(C, H, {.dropout = 0.3});
   std::vector<std::vector<double>> gradients;
-  for (const bool checkpointed : {true, false}) {
-    const Checkpointed model{layer, checkpointed};
+  for (const bool recomputed : {true, false}) {
+    const Recomputed model{layer, recomputed};
     Rng rng(2);
     const TrainMode training(7);
     Hooks hooks(model);
     hooks.record("attention.weights");
-    const std::int64_t fused = runs_of(Kernel::attention);
+    const std::int64_t fused = runs_of("attention");
     const Tensor y = model(randn({B, T, C}, rng, f64));
     gradients.push_back(grad({y}, {layer.Wk}, {.gradients = {randn(y.shape(), rng, f64)}})[0].to_vector());
-    CHECK(runs_of(Kernel::attention) == fused);
+    CHECK(runs_of("attention") == fused);
     CHECK(hooks.records().size() == 1);
   }
   CHECK(gradients[0] == gradients[1]);

@@ -84,14 +84,14 @@ TEST_CASE("SelfAttention: the fused kernel runs unless weights are asked for or 
   Rng rng(1);
   const SelfAttention layer = exact_layer(rng);
   const Tensor x = randn({B, T, C}, rng, f64);
-  const std::int64_t before = runs_of(Kernel::attention);
+  const std::int64_t before = runs_of("attention");
   const Tensor fused = layer(x);
-  CHECK(runs_of(Kernel::attention) == before + 1);
+  CHECK(runs_of("attention") == before + 1);
   const Tensor with_weights = layer.with_weights(x).output;
   Hooks hooks(layer);
   hooks.record("weights");
   const Tensor tapped = layer(x);
-  CHECK(runs_of(Kernel::attention) == before + 1);
+  CHECK(runs_of("attention") == before + 1);
   CHECK(hooks["weights"].shape() == Shape{B, 1, T, T});
   CHECK(tapped.to_vector() == with_weights.to_vector());
   CHECK(max(abs(fused - with_weights)).item() < 1e-14);

@@ -5,7 +5,7 @@
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/layers/checkpoint.h"
+#include "fovea/layers/recompute.h"
 #include "fovea/layers/feed_forward.h"
 #include "fovea/layers/sequential.h"
 #include "tests/support/catch.h"
@@ -27,16 +27,16 @@ struct Outer {
   static void visit(const Outer& self, Visitor& v) { v("inner", self.inner); }
 };
 
-struct Checkpointed {
+struct Recomputed {
   FeedForward mlp;
-  Tensor operator()(const Tensor& x) const { return checkpoint(mlp, x); }
-  static void visit(const Checkpointed& self, Visitor& v) { v("mlp", self.mlp); }
+  Tensor operator()(const Tensor& x) const { return recompute(mlp, x); }
+  static void visit(const Recomputed& self, Visitor& v) { v("mlp", self.mlp); }
 };
 
 TEST_CASE("tap: without hooks the value is returned unchanged", "[layers]") {
   const Inner layer;
   const Tensor x = tensor({1, 2});
-  CHECK(tap(&layer, "value", x).impl() == x.impl());
+  CHECK(tap(&layer, "value", x).is_same(x));
   CHECK_FALSE(hooked(&layer, "value"));
 }
 
@@ -154,9 +154,9 @@ TEST_CASE("tap: misuse is an error", "[layers]") {
   CHECK_FALSE(hooked(&model, "value"));
 }
 
-TEST_CASE("tap: a checkpoint reports once, outside any graph", "[layers]") {
+TEST_CASE("tap: what is recomputed reports once, outside any graph", "[layers]") {
   Rng rng(1);
-  const Checkpointed model{FeedForward(C, 7, rng)};
+  const Recomputed model{FeedForward(C, 7, rng)};
   Hooks hooks(model);
   hooks.record("mlp.hidden");
   const Tensor y = model(randn({T, C}, rng));
@@ -166,13 +166,13 @@ TEST_CASE("tap: a checkpoint reports once, outside any graph", "[layers]") {
   CHECK_FALSE(hooks["mlp.hidden"].requires_grad());
 }
 
-TEST_CASE("tap: to replace a value in a checkpoint is refused, unless it is not computed again", "[layers]") {
+TEST_CASE("tap: a value that is recomputed can be replaced only under NoGrad", "[layers]") {
   Rng rng(1);
-  const Checkpointed model{FeedForward(C, 7, rng, {.bias = false})};
+  const Recomputed model{FeedForward(C, 7, rng, {.bias = false})};
   const Tensor x = randn({T, C}, rng);
   Hooks hooks(model);
   hooks.replace("mlp.hidden", [](const Tapped& t) { return t.value * 0.0; });
-  CHECK_THROWS_WITH(model(x), ContainsSubstring("[checkpoint] Hooks replace 'hidden'"));
+  CHECK_THROWS_WITH(model(x), ContainsSubstring("[recompute] Hooks replace 'hidden'"));
   const NoGrad scope;
   for (const double y : model(x).to_vector()) CHECK(y == 0);
 }

@@ -194,7 +194,7 @@ TEST_CASE("visit: chains of ties, and ties of nested members", "[layers]") {
   CHECK(names_of(parameters) == Names{"deep.body.1.W"});
 
   const Outer copy = clone(Outer{});
-  CHECK(copy.deep.head.W.impl() == copy.deep.body[1].W.impl());
+  CHECK(copy.deep.head.W.is_same(copy.deep.body[1].W));
 }
 
 TEST_CASE("visit: tensors that can't be trained or loaded are refused by name", "[layers]") {
@@ -235,7 +235,7 @@ TEST_CASE("clone: the copy is independent, and ties are kept", "[layers]") {
   backward(sum(layer.scale * 3.0));
   Everything copy = clone(layer);
 
-  CHECK(copy.scale.impl() == copy.again.impl());
+  CHECK(copy.scale.is_same(copy.again));
   CHECK(copy.scale.requires_grad());
   CHECK_FALSE(copy.scale.grad().defined());
   CHECK_FALSE(copy.mean.requires_grad());
@@ -261,8 +261,8 @@ TEST_CASE("to: converts the dtype and keeps values, roles and ties", "[layers]")
   CHECK(exact.first.W.to_vector() == layer.first.W.to_vector());
   CHECK(exact.first.W.requires_grad());
   CHECK_FALSE(exact.pretrained.W.requires_grad());
-  CHECK(exact.scale.impl() == exact.again.impl());
-  CHECK(to(layer, f32).scale.impl() != layer.scale.impl());
+  CHECK(exact.scale.is_same(exact.again));
+  CHECK_FALSE(to(layer, f32).scale.is_same(layer.scale));
 }
 
 TEST_CASE("to_string: a line for each tensor", "[layers]") {
@@ -301,7 +301,7 @@ TEST_CASE("visit: a variant is the layer that it holds", "[layers]") {
   const Chosen original{Linear(2, 3, rng), {}};
   CHECK(names_of(named_parameters(original)) == Names{"layer.W", "layer.b"});
   const Chosen copy = clone(original);
-  CHECK(std::get<Linear>(copy.layer).W.impl() != std::get<Linear>(original.layer).W.impl());
+  CHECK_FALSE(std::get<Linear>(copy.layer).W.is_same(std::get<Linear>(original.layer).W));
 }
 
 TEST_CASE("nested_layers: every layer by name, with its address", "[layers]") {

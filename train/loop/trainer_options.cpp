@@ -35,7 +35,7 @@ void check_options(const TrainerOptions& options) {
 void check_parameters(const std::vector<NamedTensor>& known, const Optimizer& optimizer) {
   for (const auto& [name, tensor] : optimizer.parameters()) {
     const auto same = [&name = name, &tensor = tensor](const NamedTensor& other) {
-      return other.name == name && other.tensor.impl() == tensor.impl();
+      return other.name == name && other.tensor.is_same(tensor);
     };
     if (std::ranges::none_of(known, same)) {
       fail<ValueError>(

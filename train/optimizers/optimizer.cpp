@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "autograd/base/fail.h"
+#include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {
@@ -47,7 +48,7 @@ void Optimizer::check_parameters() const {
       fail<ValueError>("[{}] '{}', shape {}, is not in row-major order: make it with parameter(...)", name_,
                        parameter, to_string(tensor.shape()));
     }
-    if (!seen.insert(tensor.impl()).second) {
+    if (!seen.insert(&detail::impl_of(tensor)).second) {
       fail<ValueError>("[{}] '{}' is in the list twice, and would be updated twice", name_, parameter);
     }
   }

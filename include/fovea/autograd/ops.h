@@ -22,8 +22,7 @@ namespace fovea {
 /// For reductions: keep the reduced axes with size 1.
 inline constexpr bool keepdims = true;
 
-// --- Arithmetic: (...), (...) -> broadcast (...)
-// ------------------------------------------------------------
+// --- Arithmetic: (...), (...) -> broadcast (...) -----------------------------------------------------------
 
 FOVEA_API Tensor add(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor sub(const Tensor& a, const Tensor& b);
@@ -52,8 +51,7 @@ FOVEA_API Tensor operator/(double a, const Tensor& x);
 FOVEA_API Tensor maximum(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor minimum(const Tensor& a, const Tensor& b);
 
-// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient
-// -----------------------------------------
+// --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient ----------------------------------------
 
 FOVEA_API Bool operator<(const Tensor& a, const Tensor& b);
 FOVEA_API Bool operator<=(const Tensor& a, const Tensor& b);
@@ -78,8 +76,7 @@ FOVEA_API Tensor where(const Bool& condition, double a, const Tensor& b);
 /// Throws: ValueError if low > high or either is NaN.
 FOVEA_API Tensor clamp(const Tensor& x, double low, double high);
 
-// --- Elementwise functions: (...) -> (...)
-// ------------------------------------------------------------------
+// --- Elementwise functions: (...) -> (...) -----------------------------------------------------------------
 
 FOVEA_API Tensor exp(const Tensor& x);
 FOVEA_API Tensor log(const Tensor& x);
@@ -109,35 +106,34 @@ struct GeluOptions {
 /// x Phi(x) = x/2 (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016).
 FOVEA_API Tensor gelu(const Tensor& x, const GeluOptions& options = {});
 
-// --- Regularisation
-// -----------------------------------------------------------------------------------------
+// --- Regularisation ----------------------------------------------------------------------------------------
 
-/// Each element is 0 with probability p, and otherwise divided by 1 - p, so that the mean stays (Srivastava
-/// et al. 2014). Outside a `TrainMode` scope, x itself.
+/// Sets each element to 0 with probability p, and otherwise divides it by 1 - p, so that its mean stays the
+/// same (Srivastava et al. 2014). Outside a `TrainMode` scope, returns x itself.
 ///
-/// Which elements stay depends on one draw from the scope's generator and on their position: a scope opened
-/// from the same state drops the same, on any machine and any number of threads.
+/// Which elements are kept depends on one draw from the scope's generator and on their position: a scope
+/// opened from the same state drops the same elements, on any machine and any number of threads.
 /// Throws: ValueError if p is not in [0, 1].
 FOVEA_API Tensor dropout(const Tensor& x, double p);
 
-// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keepdims
-// ------------------------
+// --- Reductions: (...) -> (...) without `axes`, or with size 1 there under keepdims ------------------------
 
 FOVEA_API Tensor sum(const Tensor& x);
 FOVEA_API Tensor sum(const Tensor& x, const Axes& axes, bool keep = false);
 /// Throws: ShapeError if there is nothing to average.
 FOVEA_API Tensor mean(const Tensor& x);
 FOVEA_API Tensor mean(const Tensor& x, const Axes& axes, bool keep = false);
-/// The largest element; equal ones share the gradient equally. NaN if any is. Throws: ShapeError if empty.
+/// The largest element; equal ones share the gradient equally. NaN if any is.
+/// Throws: ShapeError if empty.
 FOVEA_API Tensor max(const Tensor& x);
 FOVEA_API Tensor max(const Tensor& x, const Axes& axes, bool keep = false);
 /// log sum exp(x), without overflow; -inf where there is nothing to add up, with gradient 0.
 FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false);
-/// The position of the largest element along an axis: the first of equal ones. Throws: ShapeError if empty.
+/// The position of the largest element along an axis: the first of equal ones.
+/// Throws: ShapeError if empty.
 FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
 
-// --- Shape. Views share the array of their input wherever strides allow
-// -------------------------------------
+// --- Shape. Views share the array of their input wherever strides allow ------------------------------------
 
 /// The same elements in another shape; one size may be -1, to be inferred. A copy if strides do not allow a
 /// view.
@@ -154,11 +150,13 @@ FOVEA_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, s
                        std::int64_t step = 1);
 /// One position of an axis, which is dropped. Throws: IndexError.
 FOVEA_API Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position);
-/// Pieces of an axis, of the given sizes. Throws: ShapeError if they do not add up to the axis.
+/// Pieces of an axis, of the given sizes.
+/// Throws: ShapeError if they do not add up to the axis.
 FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes);
 /// `parts` pieces of equal size. Throws: ShapeError if the axis does not divide.
 FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts);
-/// Joins tensors along an axis. Throws: ShapeError if there is none, or another axis differs.
+/// Joins tensors along an axis.
+/// Throws: ShapeError if there is none, or another axis differs.
 FOVEA_API Tensor concat(std::span<const Tensor> tensors, std::int64_t axis);
 FOVEA_API Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis);
 /// Joins tensors of one shape along a new axis.
@@ -173,8 +171,7 @@ FOVEA_API Tensor to(const Tensor& x, Dtype dtype);
 /// Adds up what broadcasting repeated: the transpose of `broadcast_to`.
 FOVEA_API Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// --- Matrix products
-// ----------------------------------------------------------------------------------------
+// --- Matrix products ---------------------------------------------------------------------------------------
 
 /// (..., M, K) x (..., K, N) -> (..., M, N), with broadcast batch axes. A vector on the left is a row (its
 /// axis is dropped from the result), on the right a column. Transposed views are read in place.
@@ -183,18 +180,16 @@ FOVEA_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x W + b. Shapes: x (..., I), W (I, O), b (O,) or undefined -> (..., O).
 FOVEA_API Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b = {});
 
-// --- Lookup
-// -------------------------------------------------------------------------------------------------
+// --- Lookup ------------------------------------------------------------------------------------------------
 
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding = {};  ///< this id stands for nothing: zeros, in value and in gradient
+  std::optional<std::int64_t> padding = {};  ///< the id whose row is zeros, in value and in gradient
 };
 /// Rows of a table. Shapes: table (V, C), ids (...) -> (..., C).
 /// Throws: IndexError naming the position and value of an id outside [0, V).
 FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const EmbeddingOptions& options = {});
 
-// --- Softmax and what is built on it
-// ------------------------------------------------------------------------
+// --- Softmax and what is built on it -----------------------------------------------------------------------
 
 /// y_i = exp(x_i - m) / sum_j exp(x_j - m) along an axis, with m = max_j x_j.
 ///
@@ -209,25 +204,26 @@ FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
 enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
-  std::optional<std::int64_t> ignore_index = {};  ///< targets of this value count for nothing
-  Reduction reduction = Reduction::mean;          ///< mean: the sum over kept targets over `divisor`
-  double label_smoothing = 0;  ///< eps in [0, 1]: the share of the target that all classes have in common
+  std::optional<std::int64_t> ignore_index = {};  ///< rows with this target are left out
+  Reduction reduction = Reduction::mean;          ///< mean: the sum divided by `divisor`
+  double label_smoothing = 0;  ///< eps in [0, 1]: the share of a target that is spread over all classes
   Tensor class_weights = {};   ///< w (V,), not below 0, of the dtype of the logits; they get no gradient
-  double z_loss = 0;           ///< z >= 0: how much logsumexp^2 is held against a row
+  double z_loss = 0;           ///< z >= 0: the weight of a penalty on logsumexp^2
 };
 struct CrossEntropy {
   Tensor loss;             ///< () in nats; the shape of the targets if there is no reduction, 0 where ignored
   std::int64_t count = 0;  ///< how many targets were kept; if none, the loss and its gradient are 0
   double divisor = 0;      ///< the sum of the kept targets' weights: `count`, without class weights
 };
-/// How badly logits x predict their targets, averaged over those that are kept. For a row with target t:
+/// The cross-entropy of logits x and their targets, averaged over the targets that are kept (not ignored).
+/// The loss of a row with target t is
 ///
 ///   (1 - eps) w_t (-log p_t) + eps / V sum_c w_c (-log p_c) + z w_t logsumexp(x)^2,  p = softmax(x).
 ///
 /// The mean divides the sum of these by the sum of the w_t, and is 0 where that is 0. The first two terms are
 /// PyTorch's; smoothing is from Szegedy et al. 2016. The third (de Brebisson & Vincent 2016; PaLM's has
-/// z = 1e-4) keeps logits from drifting; it is weighted like its row, so that weights of one common size
-/// change nothing. Where p_c = 0 and its factor is not, the loss is infinite.
+/// z = 1e-4) keeps logits from drifting; it has the weight w_t of its row, so that class weights which are
+/// all equal change nothing. Where p_c = 0 and its factor is not, the loss is infinite.
 ///
 /// Shapes: logits (..., V), targets (...).
 /// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value;
@@ -236,18 +232,18 @@ FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& target
                                      const CrossEntropyOptions& options = {});
 
 struct BinaryCrossEntropyOptions {
-  Tensor pos_weight = {};  ///< p, broadcast to the logits: what a positive counts more than a negative
+  Tensor pos_weight = {};  ///< p, broadcast to the logits: the weight of positives against negatives
   Reduction reduction = Reduction::mean;
 };
 /// The loss of independent yes-or-no predictions: -p y log s - (1 - y) log(1 - s), with s = sigmoid(logits),
 /// computed from the logits so that it neither overflows nor cancels. Targets may be anything in [0, 1].
 ///
-/// Shapes: logits and targets (...) -> (), or (...) without a reduction. The mean of nothing is 0.
+/// Shapes: logits and targets (...) -> (), or (...) without a reduction. The mean over no elements is 0.
 /// Throws: ShapeError where shapes differ: they are not broadcast.
 FOVEA_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets,
                                                   const BinaryCrossEntropyOptions& options = {});
 
-/// (prediction - target)^2, averaged over all elements. The mean of nothing is 0.
+/// (prediction - target)^2, averaged over all elements. The mean over no elements is 0.
 ///
 /// Shapes: prediction and target (...) -> (), or (...) without a reduction.
 /// Throws: ShapeError where shapes differ: they are not broadcast.
@@ -267,9 +263,9 @@ FOVEA_API Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tens
 /// Shapes: x (..., C), gain (C,) or undefined -> (..., C). Throws: ValueError if eps < 0.
 FOVEA_API Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, double eps = 1e-5);
 
-/// Which two channels of a head rotary embeddings turn together: i and i + R/2, as GPT-NeoX and Hugging
-/// Face's Llama have it, or 2i and 2i + 1, as the paper, GPT-J and Meta's Llama have it. Weights trained with
-/// one need `convert_rotary_layout` for the other.
+/// Which two channels of a head are rotated together: i and i + R/2 (`halves`, as in GPT-NeoX and Hugging
+/// Face's Llama), or 2i and 2i + 1 (`adjacent`, as in the paper, GPT-J and Meta's Llama). Weights trained
+/// with one layout need `convert_rotary_layout` for the other.
 enum class RotaryLayout { halves, adjacent };
 
 /// How a model is used on sequences that are `factor` times longer than those it was trained on: `linear`
@@ -281,25 +277,25 @@ enum class RotaryScaling { none, linear, ntk };
 struct RotaryOptions {
   RotaryLayout pairing = RotaryLayout::halves;
   double base = 10000;
-  std::int64_t offset = 0;  ///< the position of the first of the T: how many a cache holds already
-  std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels turn; all by default
+  std::int64_t offset = 0;  ///< the position of the first of the T, such as the length of a cache
+  std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels rotate; by default all
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;  ///< of the scaling
 };
-/// Rotary position embedding (Su et al. 2021): at position t, pair i of the channels (a, b) is turned by the
+/// Rotary position embedding (Su et al. 2021): at position t, pair i of the channels (a, b) is rotated by the
 /// angle t base^(-2i/R):
 ///   (a, b) -> (a cos - b sin, a sin + b cos).
-/// The product of a query and a key that were both turned depends on the difference of their positions only.
+/// The product of a query and a key that are both rotated depends only on the difference of their positions.
 /// Angles are computed in f64.
 ///
 /// Shapes: x (..., T, D) -> the same.
 /// Throws: ShapeError if R is odd or above D; ValueError if the base or the factor is not above 0.
 FOVEA_API Tensor rotary(const Tensor& x, const RotaryOptions& options = {});
 
-/// Weights that make queries or keys, with the channels of every head reordered from one pairing to the
-/// other: with both Wq and Wk converted, scores stay what they were.
+/// The weights of queries or keys with the channels of every head reordered from one layout to the other.
+/// With both Wq and Wk converted, and rotated in the other layout, scores stay the same.
 ///
-/// Shapes: W (..., H D), as of a Linear's W or b, where R channels of D turn (all by default) -> the same.
+/// Shapes: W (..., H D), as of a Linear's W or b, where R channels of D rotate (all by default) -> the same.
 /// Throws: ShapeError if `heads` does not divide the last axis, or R is odd or above D.
 FOVEA_API Tensor convert_rotary_layout(const Tensor& W, std::int64_t heads, RotaryLayout from,
                                        RotaryLayout to, std::optional<std::int64_t> dimensions = {});

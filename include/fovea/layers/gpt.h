@@ -30,7 +30,7 @@ struct GptConfig {
 
   Positions positions = Positions::learned;
   bool tied_output = true;         ///< the token embedding is also the output layer
-  bool checkpoint_blocks = false;  ///< saves memory by computing each block again in backward
+  bool recompute = false;  ///< saves memory by computing each block again in backward
 
   /// The options of every block. `block.dropout` also drops elements of the embeddings.
   TransformerBlockOptions block = {.mlp = MlpKind::gelu_tanh};

@@ -80,9 +80,9 @@ struct Tapped {
 /// Hooks on the scores or weights of attention make it run as separate ops instead of the fused kernel, with
 /// memory quadratic in T.
 ///
-/// A layer inside `checkpoint` reports its values in the forward pass only, outside any graph; when backward
-/// computes it again, it takes the same path and reports nothing. Replacing a value there is an error,
-/// because the second pass would not repeat it: don't checkpoint the layer, or open a NoGrad scope.
+/// A layer that is called by `recompute` reports its values in the forward pass only, outside any graph; when
+/// backward computes it again, it takes the same path and reports nothing. Replacing a value there is an
+/// error, because the second pass would not repeat it: call the layer itself, or open a NoGrad scope.
 ///
 /// Ownership: refers to the model, which must outlive it, stay in place and keep its layers.
 /// Threads: belongs to the thread that constructed it.

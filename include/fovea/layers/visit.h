@@ -6,6 +6,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -158,6 +159,9 @@ FOVEA_API std::vector<NamedTensor> named_parameters(const std::vector<Member>& m
 FOVEA_API std::int64_t parameter_count(const std::vector<Member>& members);
 FOVEA_API void freeze(const std::vector<Member>& members);
 FOVEA_API std::string to_string(const std::vector<Member>& members);
+// Calls change(tensor) for the tensor of each member that is not tied, and then ties the others as before.
+// The members must belong to a layer that is not const.
+FOVEA_API void change_tensors(const std::vector<Member>& members, const std::function<void(Tensor&)>& change);
 // Replaces the tensor of each member by a copy of its own, converted to a dtype if one is given, and ties
 // them as before. The members must belong to a layer that is not const.
 FOVEA_API void replace_tensors(const std::vector<Member>& members, std::optional<Dtype> dtype);

@@ -49,7 +49,7 @@ class Loop {
 
 }  // namespace
 
-TEST_CASE("live bytes are those of the tensors there are") {
+TEST_CASE("live bytes are those of the tensors that exist") {
   const std::int64_t before = memory().live_bytes;
   {
     const Tensor x = zeros({1000, 1000});
@@ -66,7 +66,7 @@ TEST_CASE("live bytes are those of the tensors there are") {
   CHECK(memory().live_bytes == before);
 }
 
-TEST_CASE("the peak is the most that was live, since it was reset") {
+TEST_CASE("peak bytes are the most that were live since the last reset") {
   reset_peak_memory();
   const std::int64_t before = memory().live_bytes;
   CHECK(memory().peak_bytes == before);

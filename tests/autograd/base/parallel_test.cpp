@@ -145,7 +145,7 @@ TEST_CASE("the number of threads is a positive number") {
   CHECK(threads() == 3);
 }
 
-TEST_CASE("parallel_for visits every element once, in pieces that do not depend on the threads") {
+TEST_CASE("parallel_for visits every element once, in chunks that do not depend on the threads") {
   for (const int n : {1, 2, 64}) {
     const Threads scope(n);
     for (const std::int64_t size : {0, 1, 99, 100, 101, 1000}) {
@@ -161,7 +161,7 @@ TEST_CASE("parallel_for visits every element once, in pieces that do not depend 
   }
 }
 
-TEST_CASE("an exception leaves parallel_for as itself, that of the earliest piece first") {
+TEST_CASE("parallel_for rethrows the exception of the earliest chunk") {
   for (const int n : {1, 3}) {
     const Threads scope(n);
     const auto failing = [](std::int64_t from) {
@@ -175,7 +175,7 @@ TEST_CASE("an exception leaves parallel_for as itself, that of the earliest piec
   }
 }
 
-TEST_CASE("parallel_for may be called from inside a piece, and from several threads at once") {
+TEST_CASE("parallel_for may be called from inside a chunk, and from several threads at once") {
   const Threads scope(4);
   std::atomic<int> count{0};
   const auto nested = [&] {

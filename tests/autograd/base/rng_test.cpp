@@ -116,7 +116,7 @@ TEST_CASE("uniforms stay from 0 to below 1 and fill it") {
   for (const int count : tenths) CHECK(count == Approx(10'000).margin(400));
 }
 
-TEST_CASE("below is fair and stays below") {
+TEST_CASE("uniform_int is fair and stays below its limit") {
   Rng rng(11);
   std::vector<int> counts(7, 0);
   for (int i = 0; i < 70'000; ++i) ++counts[static_cast<std::size_t>(rng.uniform_int(7))];
@@ -130,7 +130,7 @@ TEST_CASE("below is fair and stays below") {
   CHECK_THROWS_AS(rng.uniform_int(-3), ValueError);
 }
 
-TEST_CASE("a stream goes on from its state") {
+TEST_CASE("a stream resumes from its state") {
   Rng rng(13);
   for (int i = 0; i < 10; ++i) rng.normal();
   Rng resumed(rng.state());

@@ -201,14 +201,14 @@ TEST_CASE("attention: the fused kernel agrees with the reference, for every opti
   const std::int64_t time = GENERATE(1, 49, 64, 257);
   for (const Problem& problem : problems_of_length(time)) {
     INFO(problem.name << ", T = " << time);
-    const std::int64_t forward = runs_of(Kernel::attention), backward = runs_of(Kernel::attention_backward);
+    const std::int64_t forward = runs_of("attention"), backward = runs_of("attention_backward");
     const std::vector<Tensor> expected = results(reference::attention, problem, f64);
-    CHECK(runs_of(Kernel::attention) == forward);
-    CHECK(runs_of(Kernel::attention_backward) == backward);
+    CHECK(runs_of("attention") == forward);
+    CHECK(runs_of("attention_backward") == backward);
     const std::vector<Tensor> wide = results(attention, problem, f64);
     const std::vector<Tensor> narrow = results(attention, problem, f32);
-    CHECK(runs_of(Kernel::attention) == forward + 2);
-    CHECK(runs_of(Kernel::attention_backward) == backward + 2);
+    CHECK(runs_of("attention") == forward + 2);
+    CHECK(runs_of("attention_backward") == backward + 2);
     REQUIRE(wide.size() == expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       INFO("result " << i);
@@ -368,9 +368,9 @@ TEST_CASE("attention: second derivatives over several blocks agree with the refe
     const Tensor dq = grad({y}, {q}, {.gradients = {u}, .create_graph = true})[0];
     return grad({dq}, {k}, {.gradients = {w}})[0];
   };
-  const std::int64_t before = runs_of(Kernel::attention);
+  const std::int64_t before = runs_of("attention");
   const Tensor through_fused = second(attention);
-  CHECK(runs_of(Kernel::attention) == before + 1);
+  CHECK(runs_of("attention") == before + 1);
   CHECK(distance(through_fused, second(reference::attention)) < 1e-13);
 }
 

@@ -59,9 +59,9 @@ TEST_CASE("f32 and f64 do not mix, in any op of several tensors") {
   CHECK_THROWS_AS(attention(heads(a), heads(b), heads(b)), DtypeError);
 }
 
-TEST_CASE("an empty tensor as an input is an error that says so") {
+TEST_CASE("an undefined tensor as an input is an error that says so") {
   const Tensor none, x = ones({3, 3});
-  CHECK_THROWS_WITH(x * none, ContainsSubstring("empty Tensor"));
+  CHECK_THROWS_WITH(x * none, ContainsSubstring("undefined Tensor"));
   CHECK_THROWS_AS(softmax(none), Error);
   CHECK_THROWS_AS(sum(none), Error);
   CHECK_THROWS_AS(reshape(none, {3}), Error);

@@ -59,7 +59,7 @@ TEST_CASE("no targets at all are a loss of 0") {
   CHECK(result.loss.item() == 0);
 }
 
-TEST_CASE("an ignored target may also be a word of the vocabulary") {
+TEST_CASE("an ignored target may also be an id of the vocabulary") {
   const CrossEntropy result = cross_entropy(zeros({3, 5}), {0, 1, 0}, {.ignore_index = 0});
   CHECK(result.count == 1);
   CHECK(result.loss.item() == Approx(std::log(5)));

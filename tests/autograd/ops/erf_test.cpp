@@ -28,7 +28,7 @@ TEST_CASE("erf of f32 is the nearest number or its neighbour, from the smallest 
   CHECK(not_odd == 0);
 }
 
-TEST_CASE("erf of what is infinite is 1 or -1, and NaN stays NaN") {
+TEST_CASE("erf of infinity is 1 or -1, and erf of NaN is NaN") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const Dtype dtype : {f32, f64}) {
     const std::vector<double> x{infinity, -infinity, std::nan(""), 0.0, -0.0};

@@ -47,12 +47,12 @@ TEST_CASE("the branch that where did not take sends nothing back") {
                  tensor({1, 2}, dtype)) == Values{1, 1});
 }
 
-TEST_CASE("a derivative that is not finite is kept where something comes in") {
+TEST_CASE("a derivative that is not finite is kept where the cotangent is not zero") {
   const Dtype dtype = GENERATE(f32, f64);
   CHECK(gradient([](const Tensor& x) { return sum(log(x)); }, tensor({0, 1}, dtype)) == Values{infinity, 1});
 }
 
-TEST_CASE("what a zero annihilates in the gradient, it does in the gradient's gradient") {
+TEST_CASE("a zero cotangent annihilates an infinite derivative in second derivatives as well") {
   const Dtype dtype = GENERATE(f32, f64);
   Tensor x = tensor({0, 2}, dtype), weight = tensor({0, 3}, dtype);
   x.set_requires_grad();
@@ -64,7 +64,7 @@ TEST_CASE("what a zero annihilates in the gradient, it does in the gradient's gr
   CHECK(second[1].to_vector() == Values{0, 0.5});
 }
 
-TEST_CASE("sqrt at 0 has gradient 0, whatever comes in") {
+TEST_CASE("sqrt at 0 has gradient 0 for any cotangent") {
   const Dtype dtype = GENERATE(f32, f64);
   CHECK(gradient([](const Tensor& x) { return sqrt(x); }, tensor({0, 4}, dtype), tensor({3, 8}, dtype)) ==
         Values{0, 2});

@@ -38,7 +38,7 @@ TEST_CASE("a gradient that broadcasting adds up is accurate too") {
   for (const double value : bias.grad().to_vector()) CHECK(value == Approx(1e4).epsilon(1e-6));
 }
 
-TEST_CASE("reductions of views are those of their copies") {
+TEST_CASE("reductions of views agree with those of their copies") {
   Rng rng(3);
   const Tensor base = randn({7, 5, 11}, rng, f64);
   for (const Tensor& x : {transpose(base), permute(base, {2, 0, 1}), slice(base, 1, 1, 5, 2),

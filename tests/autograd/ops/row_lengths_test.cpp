@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 
 // Kernels work in blocks, several at a time, and have ends of their own. Here every op with a kernel meets
-// every length of a row up to several blocks, against loops in double or against its composed twin.
+// every length of a row up to several blocks, against loops in double or against its reference form.
 
 using namespace fovea;
 
@@ -180,7 +180,7 @@ TEST_CASE("reductions are right for every length") {
   CHECK(positions);
 }
 
-TEST_CASE("the largest and the NaN are found wherever they are") {
+TEST_CASE("max and argmax find the largest element, and NaN, at every position") {
   const Dtype dtype = GENERATE(f32, f64);
   bool found = true;
   for (const std::int64_t n : {1, 15, 16, 17, 33, 64, 65, 80, 129}) {
@@ -199,7 +199,7 @@ TEST_CASE("the largest and the NaN are found wherever they are") {
   CHECK(found);
 }
 
-TEST_CASE("fused ops are their composed twins for every length") {
+TEST_CASE("fused ops agree with their reference forms for rows of every length") {
   const Dtype dtype = GENERATE(f32, f64);
   Rng rng(7);
   double softmaxes = 0, log_softmaxes = 0, norms = 0, losses = 0, gelus = 0;
@@ -207,7 +207,7 @@ TEST_CASE("fused ops are their composed twins for every length") {
     const Tensor gain = randn({n}, rng, dtype), bias = randn({n}, rng, dtype);
     const Indices targets{n / 2, n - 1, 0};
     for (const Tensor& x : layouts_of(2 * randn({3, n}, rng, dtype))) {
-      const auto differs = [&](const Op& fused, const Op& twin) { return difference(fused, twin, x); };
+      const auto differs = [&](const Op& fused, const Op& formula) { return difference(fused, formula, x); };
       softmaxes = std::max(softmaxes, differs([](const Tensor& v) { return softmax(v); },
                                               [](const Tensor& v) { return reference::softmax(v); }));
       log_softmaxes =
@@ -246,10 +246,10 @@ TEST_CASE("the gradients of layer_norm's gain and bias add up over any number of
       gain.set_requires_grad();
       bias.set_requires_grad();
       const std::vector<Tensor> fused = grad({layer_norm(x, gain, bias)}, {gain, bias}, {.gradients = {u}});
-      const std::vector<Tensor> twin =
+      const std::vector<Tensor> formula =
           grad({reference::layer_norm(x, gain, bias)}, {gain, bias}, {.gradients = {u}});
-      CHECK(error_of(fused[0], twin[0]) < 10 * tolerance(dtype));
-      CHECK(error_of(fused[1], twin[1]) < 10 * tolerance(dtype));
+      CHECK(error_of(fused[0], formula[0]) < 10 * tolerance(dtype));
+      CHECK(error_of(fused[1], formula[1]) < 10 * tolerance(dtype));
     }
   }
 }

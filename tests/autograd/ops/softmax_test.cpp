@@ -16,27 +16,13 @@ using Values = std::vector<double>;
 
 }  // namespace
 
-TEST_CASE("softmax of four equal logits and a masked one") {
-  const Dtype dtype = GENERATE(f32, f64);
-  Tensor x = tensor({3, 3, -infinity, 3, 3}, dtype);
-  x.set_requires_grad();
-  const Tensor y = softmax(x);
-  CHECK(y.to_vector() == Values{0.25, 0.25, 0, 0.25, 0.25});
-  backward(y, {.gradient = tensor({1, 2, 1000, 3, 4}, dtype)});
-  CHECK(x.grad().at({2}) == 0);
-  CHECK(sum(x.grad()).item() == Approx(0).margin(1e-6));
-  CHECK(x.grad().at({0}) == Approx(-0.375));
-}
-
-TEST_CASE("a fully masked row gives zeros, and finite gradients at every order") {
+// The value and first derivative of such rows are among the rows of the case table.
+TEST_CASE("a row that is -inf throughout has second derivatives of 0") {
   const Dtype dtype = GENERATE(f32, f64);
   Tensor x = tensor({{-infinity, -infinity, -infinity}, {1, 2, 3}}, dtype);
   x.set_requires_grad();
   const Tensor u = tensor({{1, 2, 3}, {4, 5, 7}}, dtype);
-  const Tensor y = softmax(x);
-  CHECK(slice(y, 0, 0, 1).to_vector() == Values{0, 0, 0});
-  const Tensor first = grad({y}, {x}, {.gradients = {u}, .create_graph = true})[0];
-  CHECK(slice(first, 0, 0, 1).to_vector() == Values{0, 0, 0});
+  const Tensor first = grad({softmax(x)}, {x}, {.gradients = {u}, .create_graph = true})[0];
   const Tensor second = grad({first}, {x}, {.gradients = {u}})[0];
   CHECK(all(is_finite(second)));
   CHECK(slice(second, 0, 0, 1).to_vector() == Values{0, 0, 0});

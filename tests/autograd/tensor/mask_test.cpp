@@ -76,7 +76,7 @@ TEST_CASE("keep and drop are each other's opposite, and broadcast from the right
   CHECK_THROWS_AS(Mask::keep(Bool({1, 1, 1, 1, 1}, std::vector<std::uint8_t>{1})), ShapeError);
 }
 
-TEST_CASE("a mask that hides nothing is known to") {
+TEST_CASE("a mask knows whether it hides nothing") {
   CHECK(Mask().keeps_everything());
   CHECK_FALSE(Mask::causal().keeps_everything());
   CHECK_FALSE(Mask::keep(Bool{true}).keeps_everything());

@@ -36,7 +36,7 @@ TEST_CASE("views print what they show") {
   CHECK(to_string(broadcast_to(scalar(7), {2, 2})) == "[[7. 7.]\n [7. 7.]]");
 }
 
-TEST_CASE("what is not finite prints as such, aligned with the rest") {
+TEST_CASE("infinity and NaN print aligned with the other elements") {
   const double infinity = std::numeric_limits<double>::infinity();
   CHECK(to_string(tensor({1, -infinity, std::nan("")}, f64)) == "[  1. -inf  nan]");
 }

@@ -54,10 +54,10 @@ TEST_CASE("what does not make a tensor is refused") {
   CHECK_THROWS_AS(zeros({3, -1}), ShapeError);
 }
 
-TEST_CASE("an empty handle says so") {
+TEST_CASE("an undefined handle says so") {
   const Tensor none;
   CHECK_FALSE(none.defined());
-  CHECK_THROWS_WITH(none.shape(), ContainsSubstring("empty Tensor"));
+  CHECK_THROWS_WITH(none.shape(), ContainsSubstring("undefined Tensor"));
   CHECK_THROWS_AS(none.numel(), Error);
   CHECK_THROWS_AS(none + tensor({1, 2}), Error);
   CHECK_THROWS_AS(exp(none), Error);
@@ -65,7 +65,7 @@ TEST_CASE("an empty handle says so") {
   CHECK_THROWS_AS(none.requires_grad(), Error);
 }
 
-TEST_CASE("elements are asked for by position, and only those there are") {
+TEST_CASE("an element is read by its position, which is checked") {
   const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
   CHECK_THROWS_AS(x.at({2, 0}), IndexError);
   CHECK_THROWS_WITH(x.at({2, 0}), ContainsSubstring("(2, 0)") && ContainsSubstring("(2, 3)"));
@@ -79,7 +79,7 @@ TEST_CASE("elements are asked for by position, and only those there are") {
   CHECK_THROWS_WITH(scalar(1).size(0), ContainsSubstring("scalar"));
 }
 
-TEST_CASE("data is read as what it is") {
+TEST_CASE("data is read only as its own dtype") {
   Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
   CHECK(x.data<float>()[4] == 5);
   CHECK_THROWS_AS(x.data<double>(), DtypeError);

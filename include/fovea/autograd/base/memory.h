@@ -10,7 +10,7 @@ namespace fovea {
 struct MemoryUse {
   std::int64_t live_bytes;    ///< in use now
   std::int64_t peak_bytes;    ///< the most in use at once since the start or `reset_peak_memory`
-  std::int64_t cached_bytes;  ///< given back by tensors and kept for the next ones
+  std::int64_t cached_bytes;  ///< freed by tensors, and kept to be reused
 };
 
 FOVEA_API MemoryUse memory();

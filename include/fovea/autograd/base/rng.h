@@ -14,7 +14,7 @@ namespace fovea {
 /// Threads: one Rng belongs to one thread at a time.
 class FOVEA_API Rng {
  public:
-  /// Everything needed to go on with the same stream.
+  /// Everything that is needed to resume a stream.
   struct State {
     std::uint64_t seed = 0;
     std::uint64_t position = 0;

@@ -7,9 +7,10 @@
 
 namespace fovea {
 
+/// A function made of ops, whose derivatives are taken below.
 using Function = std::function<Tensor(const Tensor&)>;
 
-/// J with J[i.., j..] = d f(x)[i..] / d x[j..], one backward pass per output element.
+/// The Jacobian matrix J[i.., j..] = d f(x)[i..] / d x[j..], by one backward pass per output element.
 /// Shapes: x (X...), f(x) (Y...) -> (Y..., X...).
 FOVEA_API Tensor jacobian(const Function& f, const Tensor& x);
 
@@ -27,9 +28,9 @@ FOVEA_API Tensor vjp(const Function& f, const Tensor& x, const Tensor& u);
 
 /// The Jacobian-vector product J v: the change of f(x) when x moves along v.
 ///
-/// Made by differentiating the backward pass, which is linear in its cotangent: J v = d/du <J^T u, v>. So it
-/// says
-/// what the reverse rules say, and can't check them; gradcheck compares with finite differences.
+/// It is computed by differentiating the backward pass, which is linear in its cotangent: J v = d/du <J^T u,
+/// v>. So it repeats what the rules of backward say, and can't check them; gradcheck compares them with
+/// finite differences.
 /// Shapes: x and v (X...) -> as f(x). Throws: ShapeError.
 FOVEA_API Tensor jvp(const Function& f, const Tensor& x, const Tensor& v);
 

@@ -11,52 +11,56 @@
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/small_vector.h"
+#include "fovea/autograd/graph/modes.h"
 #include "fovea/autograd/tensor/tensor.h"
 
 namespace fovea {
 
 namespace detail {
 struct Node;
-FOVEA_API void retain(Node* node) noexcept;
-FOVEA_API void release(Node* node) noexcept;
-}  // namespace detail
+}
 
-// --- What an op's author uses
-// -------------------------------------------------------------------------------
+// --- For authors of ops ------------------------------------------------------------------------------------
 
 /// The tensors that an op saved, inside its rule, in the order in which they were saved. Where an undefined
 /// Tensor was saved, an undefined Tensor is returned.
 class FOVEA_API Saved {
  public:
-  explicit Saved(const detail::Node* node) : node_(node) {}
   /// Throws: GraphError if the tensor's array was written to after it was saved.
   Tensor operator[](std::size_t i) const;
 
  private:
+  friend struct detail::Node;
+  explicit Saved(const detail::Node* node) : node_(node) {}
+
   const detail::Node* node_;
 };
 
-/// Which inputs of an op need a gradient, inside its rule, and what shape they have.
+/// Tells an op's rule which inputs need a gradient in this pass, and what shape they have.
 class FOVEA_API NeedsGradient {
  public:
-  NeedsGradient(const detail::Node* node, std::uint64_t oldest) : node_(node), oldest_(oldest) {}
   bool operator[](std::size_t input) const;
   /// The shape of an input that needs a gradient.
   const Shape& shape(std::size_t input) const;
 
  private:
+  friend struct detail::Node;
+  NeedsGradient(const detail::Node* node, std::uint64_t oldest) : node_(node), oldest_(oldest) {}
+
   const detail::Node* node_;
-  std::uint64_t oldest_;
+  std::uint64_t oldest_;  // the pass ends at this node; what was created before it needs no gradient
 };
 
-/// Where a view lies in its contiguous base: element 0 at `offset`, one step along axis a at strides[a].
+/// Where a view lies in its row-major base: its first element is at `offset`, and one step along axis a moves
+/// by strides[a] elements.
 struct Region {
   std::int64_t offset = 0;
   Strides strides;
 };
 
-/// What a rule returns for one input: its gradient; nothing, where none is needed; or a value for a region
-/// of it, zero elsewhere, which is added in place, so that n slices of one tensor cost its size once.
+/// What a rule returns for one input: its gradient, or nothing where none is needed. The gradient of a slice
+/// may be given as the value of a region, zero elsewhere: it is added in place, so that the gradients of n
+/// slices of one tensor together cost its size once.
 struct Gradient {
   Gradient() = default;
   Gradient(Tensor whole) : value(std::move(whole)) {}
@@ -69,9 +73,9 @@ struct Gradient {
 /// One Gradient per input.
 using Gradients = SmallVector<Gradient, 3>;
 
-/// Maps the cotangents of an op's outputs to those of its inputs. Written with ops, it is differentiable to
-/// any order. It captures no Tensor: what it needs is saved, so that the engine can check and free it.
-/// In the cotangents of an op with several outputs, those that did not contribute are undefined.
+/// Maps the cotangents of an op's outputs to those of its inputs. A rule that is written with ops can be
+/// differentiated to any order. It captures no Tensor: what it needs is saved, so that the engine can check
+/// and free it. Where an op has several outputs, the cotangents of those that were not used are undefined.
 using Rule = std::function<Gradients(const Saved&, std::span<const Tensor>, const NeedsGradient&)>;
 
 /// Tensors by reference, so that recording copies no handle it does not keep.
@@ -79,21 +83,23 @@ using TensorList = std::initializer_list<std::reference_wrapper<const Tensor>>;
 
 namespace detail {
 using TensorRefs = std::span<const std::reference_wrapper<const Tensor>>;
+
+/// How often the result of a rule can be differentiated again.
 enum class Order { any, once };
-FOVEA_API void check_finite(const char* name, std::span<const Tensor> values, TensorRefs inputs);
-FOVEA_API bool anomaly_mode();
-FOVEA_API bool needs_recording(TensorRefs inputs);
+
+/// Whether an op with these inputs gets a node in the graph. Under Anomaly, checks its values first.
+FOVEA_API bool is_recorded(const char* name, std::span<const Tensor> values, TensorRefs inputs);
 FOVEA_API void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved,
                            Order order, Rule rule);
 
 template <class F>
 void record_values(const char* name, std::span<Tensor> values, TensorRefs inputs, TensorRefs saved,
                    Order order, F&& rule) {
-  if (anomaly_mode()) check_finite(name, values, inputs);
-  if (needs_recording(inputs)) attach_node(name, values, inputs, saved, order, Rule(std::forward<F>(rule)));
+  if (!is_recorded(name, values, inputs)) return;
+  attach_node(name, values, inputs, saved, order, Rule(std::forward<F>(rule)));
 }
 
-// A rule of one output takes its cotangent directly.
+// The Rule of an op with one output, from a function that takes the one cotangent.
 template <class F>
 auto single_output(F rule) {
   return [rule = std::move(rule)](const Saved& saved, std::span<const Tensor> cotangents,
@@ -136,8 +142,9 @@ std::vector<Tensor> record(const char* name, std::vector<Tensor> values, TensorL
   return values;
 }
 
-/// For a rule that computes outside ops: its gradient is right, but differentiating that gradient throws
-/// GraphError instead of giving a silent zero.
+/// The same for a rule that computes outside ops, in a loop or a library of its own: the gradient is right,
+/// and differentiating that gradient throws GraphError instead of giving a silent zero.
+/// See examples/op_of_another_library.cpp.
 template <class F>
 Tensor record_once(const char* name, Tensor value, TensorList inputs, TensorList saved, F&& rule) {
   detail::record_values(name, {&value, 1}, detail::refs(inputs), detail::refs(saved), detail::Order::once,
@@ -145,44 +152,12 @@ Tensor record_once(const char* name, Tensor value, TensorList inputs, TensorList
   return value;
 }
 
-/// Whether ops on this thread record: true by default, false inside NoGrad and, within a rule, unless the
-/// gradient itself is being differentiated. A rule with a fused kernel uses it only when this is false.
-FOVEA_API bool recording();
-
-// --- What a user of gradients uses
-// --------------------------------------------------------------------------
-
-/// No op on this thread is recorded while one of these lives.
-class FOVEA_API NoGrad {
- public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  bool before_;
-};
-
-/// While one of these lives, the first op on this thread whose value or gradient turns non-finite throws
-/// NonFiniteError with its name, shape and position. A NaN that comes in is reported at its first use; an
-/// infinity that comes in (a mask) is not. Costs a pass over every value.
-class FOVEA_API Anomaly {
- public:
-  Anomaly();
-  ~Anomaly();
-  Anomaly(const Anomaly&) = delete;
-  Anomaly& operator=(const Anomaly&) = delete;
-
- private:
-  bool before_;
-};
+// --- For users of gradients --------------------------------------------------------------------------------
 
 struct BackwardOptions {
   Tensor gradient = {};       ///< the cotangent of the output, of its shape; may be left out for one element
   bool retain_graph = false;  ///< keep what was saved, for another pass
-  bool create_graph =
-      false;  ///< record the pass, so that gradients can be differentiated; implies retain_graph
+  bool create_graph = false;  ///< record the pass, so that gradients can be differentiated; retains the graph
 };
 
 /// Adds d output / d leaf into `grad()` of every leaf that the output depends on. If it throws, no leaf's
@@ -192,17 +167,16 @@ struct BackwardOptions {
 FOVEA_API void backward(const Tensor& output, const BackwardOptions& options = {});
 
 struct GradOptions {
-  std::vector<Tensor> gradients =
-      {};  ///< one cotangent per output; may be left out for outputs of one element
-  bool retain_graph = false;
+  std::vector<Tensor> gradients = {};  ///< a cotangent per output; may be left out where all have one element
+  bool retain_graph = false;           ///< as in BackwardOptions
   bool create_graph = false;
   bool allow_unused = false;  ///< give zeros for an input that no output depends on, instead of an error
 };
 
-/// The gradient of the outputs (their sum, weighted by the cotangents) with respect to each input, which may
-/// be leaves or tensors computed on the way. Leaves' `grad()` are left alone.
-/// Each result has an array of its own, unless it is recorded. Throws: as `backward`;
-/// GraphError for an unused input unless it is allowed.
+/// The gradient of the outputs (of their sum, weighted by the cotangents) with respect to each input, which
+/// may be a leaf or a tensor computed on the way. The `grad()` of leaves is left alone. Each result has an
+/// array of its own, unless it is recorded.
+/// Throws: as `backward`; GraphError for an input that no output depends on, unless that is allowed.
 FOVEA_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                    const GradOptions& options = {});
 

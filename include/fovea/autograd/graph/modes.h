@@ -1,25 +1,50 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/rng.h"
+#include "fovea/autograd/base/scoped_value.h"
 
+/// Modes of a thread, each set by a scope: whether ops are recorded, whether their values are checked, and
+/// whether forward passes are training. Scopes nest, and the innermost of a kind counts. A scope belongs to
+/// the thread that opened it.
 namespace fovea {
+
+/// While one of these lives, no op on this thread is recorded.
+class FOVEA_API NoGrad {
+ public:
+  NoGrad();
+
+ private:
+  detail::ScopedValue<bool> recording_;
+};
+
+/// Whether ops on this thread record: true by default, false inside NoGrad and, within a rule, unless the
+/// gradient itself is being differentiated. A rule with a fused kernel uses it only when this is false.
+FOVEA_API bool recording();
+
+/// While one of these lives, the first op on this thread whose value or gradient turns non-finite throws
+/// NonFiniteError with its name, shape and position. A NaN among an op's inputs is reported at its first use;
+/// an infinity among them, as in a mask, is not. Costs a pass over every value.
+class FOVEA_API Anomaly {
+ public:
+  Anomaly();
+
+ private:
+  detail::ScopedValue<bool> anomaly_;
+};
 
 /// While one of these lives, forward passes on this thread are training: dropout drops, with draws from the
 /// scope's own generator. Without one they are deterministic evaluation, so no layer has a flag to forget.
 ///
-/// Scopes nest; the innermost counts. One opened from the state of another goes on with the same draws: that
-/// is how a forward pass is repeated (`training_state`), and a stopped run resumed.
-/// Threads: a scope belongs to the thread that opened it.
+/// A scope opened from the state of another continues the same draws: that is how a forward pass is repeated
+/// (`training_state`), and a stopped run resumed.
 class FOVEA_API TrainMode {
  public:
   explicit TrainMode(std::uint64_t seed) : TrainMode(Rng(seed)) {}
   explicit TrainMode(const Rng& rng);
-  ~TrainMode();
-  TrainMode(const TrainMode&) = delete;
-  TrainMode& operator=(const TrainMode&) = delete;
 
   /// The generator that the scope's passes draw from: its state is what a checkpoint has to keep.
   const Rng& rng() const { return rng_; }
@@ -27,19 +52,16 @@ class FOVEA_API TrainMode {
 
  private:
   Rng rng_;
-  TrainMode* before_;
+  detail::ScopedValue<TrainMode*> scope_;
 };
 
-/// While one of these lives, a TrainMode scope around it is suspended: its forward passes are evaluation.
+/// While one of these lives, a TrainMode scope around it is suspended: forward passes are evaluation.
 class FOVEA_API EvalMode {
  public:
   EvalMode();
-  ~EvalMode();
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
 
  private:
-  TrainMode* before_;
+  detail::ScopedValue<TrainMode*> scope_;
 };
 
 /// Whether a TrainMode scope is open on this thread and not suspended.
@@ -48,10 +70,5 @@ FOVEA_API bool training();
 /// The state of the open scope's generator; nothing outside of one. A pass is repeated, dropout included, by
 /// `TrainMode(Rng(*state))` with the state from before it, or under EvalMode if there was none.
 FOVEA_API std::optional<Rng::State> training_state();
-
-namespace detail {
-/// The next draw of the open scope. Call it only if `training()`.
-std::uint64_t draw_key();
-}  // namespace detail
 
 }  // namespace fovea

@@ -16,6 +16,7 @@ namespace fovea {
 class Rng;
 
 namespace detail {
+struct TensorAccess;
 struct TensorImpl;
 FOVEA_API void retain(TensorImpl* impl) noexcept;
 FOVEA_API void release(TensorImpl* impl) noexcept;
@@ -30,7 +31,7 @@ FOVEA_API void release(TensorImpl* impl) noexcept;
 /// (`mutable_data`, optimizers, `load`) must not overlap with reading.
 class FOVEA_API Tensor {
  public:
-  /// An empty handle: no value, no shape. Anything but `defined` and assignment throws.
+  /// An undefined handle, without value or shape. Everything but `defined`, `is_same` and assignment throws.
   Tensor() = default;
 
   bool defined() const noexcept { return static_cast<bool>(impl_); }
@@ -62,7 +63,7 @@ class FOVEA_API Tensor {
   /// All elements in row-major order.
   std::vector<double> to_vector() const;
 
-  /// The same array outside the graph: no gradient flows through it.
+  /// A tensor with the same array outside the graph: no gradient flows through it.
   Tensor detach() const;
 
   /// Whether gradients flow to or through this tensor.
@@ -75,17 +76,20 @@ class FOVEA_API Tensor {
   /// The gradient that backward passes have added up so far; undefined before the first one.
   /// Throws: GraphError for a recorded non-leaf: use `grad(outputs, inputs)` for those.
   Tensor grad() const;
-  /// Replaces the gradient of a leaf (clipping does); undefined clears it. Throws: GraphError, ShapeError.
+  /// Replaces the gradient of a leaf (clipping does); undefined clears it.
+  /// Throws: GraphError, ShapeError.
   void set_grad(Tensor gradient) const;
 
-  /// How often the shared array has been written to.
+  /// The number of times that the shared array has been written to.
   std::uint64_t version() const;
 
-  /// For the library's own files: the object behind the handle.
-  detail::TensorImpl* impl() const noexcept { return impl_.get(); }
-  explicit Tensor(detail::Ref<detail::TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  /// Whether both are handles of one tensor: the same elements, gradient and place in the graph.
+  bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
 
  private:
+  friend struct detail::TensorAccess;
+  explicit Tensor(detail::Ref<detail::TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+
   detail::Ref<detail::TensorImpl> impl_;
 };
 

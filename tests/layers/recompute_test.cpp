@@ -1,4 +1,4 @@
-#include "fovea/layers/checkpoint.h"
+#include "fovea/layers/recompute.h"
 
 #include <limits>
 #include <optional>
@@ -38,10 +38,10 @@ struct Block {
   }
 };
 
-// Blocks in a row, checkpointed or not.
+// Several blocks, recomputed or not.
 struct Stack {
   std::vector<Block> blocks;
-  bool checkpointed = false;
+  bool recomputed = false;
 
   Stack(int depth, std::int64_t d_model, Rng& rng) {
     for (int i = 0; i < depth; ++i) blocks.emplace_back(d_model, rng);
@@ -49,7 +49,7 @@ struct Stack {
 
   Tensor operator()(const Tensor& x) const {
     Tensor y = x;
-    for (const Block& block : blocks) y = checkpointed ? checkpoint(block, y) : block(y);
+    for (const Block& block : blocks) y = recomputed ? recompute(block, y) : block(y);
     return y;
   }
 
@@ -73,7 +73,7 @@ Bits run(const Stack& stack, const Tensor& x, std::optional<std::uint64_t> seed)
   return bits;
 }
 
-TEST_CASE("checkpoint: the same bits as without, dropout included", "[layers]") {
+TEST_CASE("recompute: the same bits as without, dropout included", "[layers]") {
   const auto seed = GENERATE(std::optional<std::uint64_t>(), std::optional<std::uint64_t>(5));
   const Dtype dtype = GENERATE(f32, f64);
   Rng rng(1);
@@ -81,7 +81,7 @@ TEST_CASE("checkpoint: the same bits as without, dropout included", "[layers]") 
   Tensor x = randn({2, 5, 7}, rng, dtype);
   x.set_requires_grad();
   const Bits expected = run(stack, x, seed);
-  stack.checkpointed = true;
+  stack.recomputed = true;
   CHECK(run(stack, x, seed) == expected);
   // Also if backward is called outside of the scope that the forward pass was made in.
   std::optional<TrainMode> training;
@@ -96,7 +96,7 @@ TEST_CASE("checkpoint: the same bits as without, dropout included", "[layers]") 
   CHECK(other.rng().state().position == 0);
 }
 
-TEST_CASE("checkpoint: a rest of arguments, and checkpoints inside one another", "[layers]") {
+TEST_CASE("recompute: further arguments, and recomputation inside recomputation", "[layers]") {
   Rng rng(1);
   const SelfAttention layer(5, 3, rng);
   Tensor x = randn({2, 7, 5}, rng);
@@ -111,14 +111,14 @@ TEST_CASE("checkpoint: a rest of arguments, and checkpoints inside one another",
     return bits;
   };
   const Bits expected = gradients(layer(x, Mask::window(2)));
-  CHECK(gradients(checkpoint(layer, x, Mask::window(2))) == expected);
+  CHECK(gradients(recompute(layer, x, Mask::window(2))) == expected);
 
   Stack inner(2, 5, rng);
-  inner.checkpointed = true;
+  inner.recomputed = true;
   const Bits once = run(inner, x, 3);
   struct Outer {
     Stack stack;
-    Tensor operator()(const Tensor& x) const { return checkpoint(stack, x); }
+    Tensor operator()(const Tensor& x) const { return recompute(stack, x); }
     static void visit(const Outer& self, Visitor& v) { v("stack", self.stack); }
   };
   const TrainMode training(3);
@@ -137,11 +137,11 @@ struct Mix {
   static void visit(const Mix& self, Visitor& v) { v("map", self.map); }
 };
 
-TEST_CASE("checkpoint: further tensors are inputs as well", "[layers]") {
+TEST_CASE("recompute: further tensors are inputs as well", "[layers]") {
   Rng rng(1);
   const Mix layer{to(Linear(3, 5, rng), f64)};
   const auto f = [&](const Tensor& x, const Tensor& memory, const Tensor& gain) {
-    return checkpoint(layer, x, 0.5, memory, Tensor()) + checkpoint(layer, x, 2.0, memory, gain);
+    return recompute(layer, x, 0.5, memory, Tensor()) + recompute(layer, x, 2.0, memory, gain);
   };
   const GradcheckReport report =
       gradcheck(f, {{"x", randn({2, 3}, rng)}, {"memory", randn({2, 5}, rng)}, {"gain", randn({5}, rng)}},
@@ -152,53 +152,52 @@ TEST_CASE("checkpoint: further tensors are inputs as well", "[layers]") {
 
 // Everything that holds for an op holds for what is recomputed: three orders, layouts, one input at a time,
 // nothing left in memory, and changed inputs noticed.
-TEST_CASE("checkpoint: a function passes all checks of an op", "[layers]") {
+TEST_CASE("recompute: a function passes all checks of an op", "[layers]") {
   const auto f = [](const Tensor& x, const Tensor& W) { return tanh(matmul(x, W)) * sigmoid(matmul(x, W)); };
   Case row;
-  row.name = "checkpoint";
+  row.name = "recompute";
   row.input("x", {3, 5});
   row.input("W", {5, 2});
-  row.value = [f](const Inputs& in) { return checkpoint(f, in["x"], in["W"]); };
+  row.value = [f](const Inputs& in) { return recompute(f, in["x"], in["W"]); };
   row.oracle = [f](const Inputs& in) { return f(in["x"], in["W"]); };
   const CaseReport report = check(row);
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
   CHECK(report.passed());
 }
 
-TEST_CASE("checkpoint: gradients of a layer, to second order", "[layers]") {
+TEST_CASE("recompute: gradients of a layer, to second order", "[layers]") {
   Rng rng(1);
   Stack stack(2, 3, rng);
-  stack.checkpointed = true;
+  stack.recomputed = true;
   const GradcheckReport report = gradcheck(stack, randn({2, 3}, rng), {.order = 2});
   INFO(to_string(report));
   CHECK(report.passed());
 }
 
-TEST_CASE("checkpoint: x with a history that uses the same parameter", "[layers]") {
+TEST_CASE("recompute: x with a history that uses the same parameter", "[layers]") {
   const auto f = [](const Tensor& x, const Tensor& W) { return tanh(matmul(x, W)); };
   const auto plain = [&](const Tensor& W) { return f(f(W, W), W); };
-  const auto again = [&](const Tensor& W) { return checkpoint(f, f(W, W), W); };
+  const auto again = [&](const Tensor& W) { return recompute(f, f(W, W), W); };
   Rng rng(1);
   const Tensor W = randn({3, 3}, rng, f64);
   CHECK(gradcheck(plain, W, {.order = 2}).passed());
   CHECK(gradcheck(again, W, {.order = 2}).passed());
 }
 
-TEST_CASE("checkpoint: a parameter that is missed is an error at once", "[layers]") {
+TEST_CASE("recompute: a parameter that is missed is an error at once", "[layers]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   const Tensor x = randn({2, 3}, rng);
-  CHECK_THROWS_AS(checkpoint([&](const Tensor& x) { return layer(x); }, x), GraphError);
-  CHECK_THROWS_WITH(checkpoint([&](const Tensor& x) { return layer(x); }, x),
-                    ContainsSubstring("[checkpoint] 'matmul' uses a tensor of shape (3, 5)"));
-  CHECK_THROWS_WITH(checkpoint([&](const Tensor&) { return layer.W; }, x),
-                    ContainsSubstring("'return' uses"));
-  CHECK_NOTHROW(checkpoint(layer, x));
+  CHECK_THROWS_AS(recompute([&](const Tensor& x) { return layer(x); }, x), GraphError);
+  CHECK_THROWS_WITH(recompute([&](const Tensor& x) { return layer(x); }, x),
+                    ContainsSubstring("[recompute] 'matmul' uses a tensor of shape (3, 5)"));
+  CHECK_THROWS_WITH(recompute([&](const Tensor&) { return layer.W; }, x), ContainsSubstring("'return' uses"));
+  CHECK_NOTHROW(recompute(layer, x));
   // One that is computed on the way counts as well; what is outside the graph does not.
   const Tensor doubled = 2 * layer.W;
-  CHECK_THROWS_AS(checkpoint([&](const Tensor& x) { return matmul(x, doubled); }, x), GraphError);
-  CHECK_NOTHROW(checkpoint([&](const Tensor& x) { return matmul(x, doubled.detach()); }, x));
-  CHECK_NOTHROW(checkpoint(
+  CHECK_THROWS_AS(recompute([&](const Tensor& x) { return matmul(x, doubled); }, x), GraphError);
+  CHECK_NOTHROW(recompute([&](const Tensor& x) { return matmul(x, doubled.detach()); }, x));
+  CHECK_NOTHROW(recompute(
       [&](const Tensor& x) {
         const NoGrad fixed;
         return layer(x);
@@ -208,62 +207,62 @@ TEST_CASE("checkpoint: a parameter that is missed is an error at once", "[layers
   CHECK(layer(x).requires_grad());
 }
 
-TEST_CASE("checkpoint: what is not recorded is only computed", "[layers]") {
+TEST_CASE("recompute: what is not recorded is only computed", "[layers]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   const Tensor x = randn({2, 3}, rng);
   const NoGrad fixed;
-  CHECK_FALSE(checkpoint(layer, x).requires_grad());
-  CHECK(checkpoint(layer, x).to_vector() == layer(x).to_vector());
+  CHECK_FALSE(recompute(layer, x).requires_grad());
+  CHECK(recompute(layer, x).to_vector() == layer(x).to_vector());
 }
 
-TEST_CASE("checkpoint: a gradient of another graph, taken inside", "[layers]") {
+TEST_CASE("recompute: a gradient of another graph, taken inside", "[layers]") {
   Tensor other = tensor({2, 3}), x = tensor({5, 7});
   other.set_requires_grad();
   x.set_requires_grad();
   const auto square = [](const Tensor& x) { return x * x; };
-  const Tensor y = checkpoint(square, other);
+  const Tensor y = recompute(square, other);
   const auto f = [&](const Tensor& x) {
     return x * grad({y}, {other}, {.gradients = {ones({2})}, .retain_graph = true})[0];
   };
-  const Tensor z = checkpoint(f, x);
+  const Tensor z = recompute(f, x);
   CHECK(z.to_vector() == std::vector<double>{20, 42});
   CHECK(grad({z}, {x}, {.gradients = {ones({2})}})[0].to_vector() == std::vector<double>{4, 6});
 }
 
-TEST_CASE("checkpoint: a parameter changed before backward is noticed", "[layers]") {
+TEST_CASE("recompute: a parameter changed before backward is noticed", "[layers]") {
   Rng rng(1);
   Linear layer(3, 5, rng);
-  const Tensor y = checkpoint(layer, randn({2, 3}, rng));
+  const Tensor y = recompute(layer, randn({2, 3}, rng));
   layer.W.mutable_data<float>()[0] = 2;
   CHECK_THROWS_WITH(backward(y, {.gradient = ones(y.shape())}),
-                    ContainsSubstring("[checkpoint]") && ContainsSubstring("changed after it was used"));
+                    ContainsSubstring("[recompute]") && ContainsSubstring("changed after it was used"));
 }
 
-TEST_CASE("checkpoint: frozen tensors have no gradient, and x needs none", "[layers]") {
+TEST_CASE("recompute: frozen tensors have no gradient, and x needs none", "[layers]") {
   Rng rng(1);
   Linear layer(3, 5, rng);
   layer.b.set_requires_grad(false);
-  const Tensor y = checkpoint(layer, randn({2, 3}, rng));
+  const Tensor y = recompute(layer, randn({2, 3}, rng));
   backward(y, {.gradient = ones(y.shape())});
   CHECK(layer.W.grad().defined());
   CHECK_FALSE(layer.b.grad().defined());
 }
 
-TEST_CASE("checkpoint: Anomaly names the op inside", "[layers]") {
+TEST_CASE("recompute: Anomaly names the op inside", "[layers]") {
   const Anomaly watch;
   Tensor x = tensor({0, 1});
   x.set_requires_grad();
-  const Tensor y = checkpoint([](const Tensor& x) { return pow(x, 0.5); }, x);
+  const Tensor y = recompute([](const Tensor& x) { return pow(x, 0.5); }, x);
   CHECK_THROWS_WITH(backward(y, {.gradient = ones({2})}), ContainsSubstring("[pow]"));
 }
 
-TEST_CASE("checkpoint: memory of a deep stack is that of its borders and one block", "[layers]") {
+TEST_CASE("recompute: memory of a deep stack is that of its borders and one block", "[layers]") {
   Rng rng(1);
   Stack stack(16, 32, rng);
   const Tensor x = randn({512, 32}, rng);
-  const auto peak = [&](bool checkpointed) {
-    stack.checkpointed = checkpointed;
+  const auto peak = [&](bool recomputed) {
+    stack.recomputed = recomputed;
     const std::int64_t before = memory().live_bytes;
     reset_peak_memory();
     const Tensor y = stack(x);

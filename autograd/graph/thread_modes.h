@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/modes.h"
+
+namespace fovea::detail {
+
+/// Is asked before an op is recorded on this thread. Recomputation sets one while a function runs for the
+/// first time, so that the ops in it are left for its second run.
+class RecordHook {
+ public:
+  /// Whether to record the op. Throws what is wrong with recording it, or leaving it out.
+  virtual bool should_record(const char* op, TensorRefs inputs) = 0;
+
+ protected:
+  ~RecordHook() = default;
+};
+
+/// What the scopes of a thread have set; each field is changed through a ScopedValue.
+struct ThreadModes {
+  bool recording = true;
+  bool anomaly = false;
+  TrainMode* training = nullptr;  // the innermost scope; null in evaluation
+  RecordHook* record_hook = nullptr;
+};
+extern constinit thread_local ThreadModes modes;
+
+/// The next draw of the open TrainMode scope. Call it only if `training()`.
+std::uint64_t draw_key();
+
+}  // namespace fovea::detail
