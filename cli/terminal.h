@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "autograd/base/text.h"
 #include "fovea/inspect/heat_map.h"
 #include "train/loop/terminal.h"
 

@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <string_view>
 
 #include "autograd/base/text.h"
 #include "fovea/autograd/base/export.h"
 
-// What programs need to know to write for people. The library's own, shared with its program.
+// What is known of a terminal. Shared by the library and its program.
 namespace fovea::detail {
 
 /// The value of an environment variable, or nothing.
