@@ -1,4 +1,4 @@
-// Optimizers, groups of parameters, a schedule and averaged weights, on a small regression.
+// A small regression trained with groups of parameters, a schedule and averaged weights, and with Muon.
 
 #include <fmt/core.h>
 
@@ -43,7 +43,7 @@ int main() {
 
   // [loop]
   constexpr std::int64_t steps = 300;
-  const Schedule schedule({.decay = LrSchedule::cosine, .rate = 1e-2, .steps = steps, .warmup = 20});
+  const Schedule schedule({.kind = LrSchedule::cosine, .rate = 1e-2, .steps = steps, .warmup = 20});
   Ema average(named_parameters(model), 0.98);
   for (std::int64_t step = 0; step < steps; ++step) {
     backward(loss_of(model, randn({32, 3}, rng)));

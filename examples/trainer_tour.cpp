@@ -57,7 +57,7 @@ void train(const std::filesystem::path& folder, std::int64_t stop_at) {
       model, optimizer, source,
       {.steps = steps,
        .learning_rate = Schedule(
-           {.decay = LrSchedule::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
+           {.kind = LrSchedule::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
        .accumulate = 2,
        .clip = 1,
        .evaluation = evaluation,

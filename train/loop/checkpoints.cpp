@@ -44,9 +44,8 @@ State model_state(const SafetensorsFile& checkpoint, const LoadModelOptions& opt
   }
   if (state.tensors.empty()) {
     fail<ValueError>(
-        "[load_model] the file has no tensor named \"model.*\", so it is not a checkpoint of a Run: to load "
-        "a "
-        "file that holds a model alone, call load(model, load_safetensors(path).state)");
+        "[load_model] the file has no tensor named \"model.*\", so it is not a checkpoint of a Run: to "
+        "load a file that holds a model alone, call load(model, load_safetensors(path).state)");
   }
   for (const auto& [name, original] : checkpoint.state.aliases) {
     const auto own = without(model_prefix, name), own_original = without(model_prefix, original);

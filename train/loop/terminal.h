@@ -10,13 +10,13 @@
 // What is known of a terminal. Shared by the library and its program.
 namespace fovea::detail {
 
-/// The value of an environment variable, or nothing.
+/// The value of an environment variable; empty if it is not set.
 FOVEA_API std::string_view environment(const char* name);
 
 /// Whether the stream is a terminal on which a line can be rewritten.
 FOVEA_API bool is_terminal(std::FILE* stream);
 
-/// Columns of the terminal, or 80 where there is none.
+/// The number of columns of the terminal; 80 if the stream is none.
 FOVEA_API std::int64_t width_of(std::FILE* stream);
 
 }  // namespace fovea::detail

@@ -30,10 +30,11 @@ std::string Trainer::summary() const {
     return source_(status_.batches, rng);
   };
   const Evaluation first = fovea::evaluate(model, next_batch, options_.loss.ignore_index);
-  if (first.tokens == 0) return text + "\nloss        no targets in the next batch";
-  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss,
-                            status_.step == 0 ? "first" : fmt::format("step {}", status_.step),
-                            std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
+  if (first.tokens == 0) return text + "\nloss        unknown: the next batch has no target";
+  return text +
+         fmt::format("\nloss        {:.4f} {}; ln V = {:.4f}, V = {}", first.loss,
+                     status_.step == 0 ? "before training" : fmt::format("after step {}", status_.step),
+                     std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
 }
 
 }  // namespace fovea

@@ -103,7 +103,7 @@ TrainerOptions trainer_options() {
     return index < 2 ? std::optional(draw(3, of_batch)) : std::nullopt;
   };
   return {.steps = 120,
-          .learning_rate = Schedule({.decay = LrSchedule::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
+          .learning_rate = Schedule({.kind = LrSchedule::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
           .accumulate = 2,
           .clip = 1,
           .ema_decay = 0.9,

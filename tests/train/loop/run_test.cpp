@@ -64,7 +64,7 @@ struct Training {
   explicit Training(bool muon = false)
       : options{.steps = steps,
                 .learning_rate =
-                    Schedule({.decay = LrSchedule::cosine, .rate = 0.03, .steps = steps, .warmup = 2}),
+                    Schedule({.kind = LrSchedule::cosine, .rate = 0.03, .steps = steps, .warmup = 2}),
                 .accumulate = 3,
                 .clip = 0.5,
                 .ema_decay = 0.6,

@@ -101,7 +101,7 @@ TEST_CASE("Trainer: the last step has fewer batches if the data ends within it",
 
 TEST_CASE("Trainer: the learning rate of the schedule is used and reported exactly", "[trainer]") {
   const Schedule schedule(
-      {.decay = LrSchedule::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
+      {.kind = LrSchedule::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
   const Bias model = uniform_bias(), by_hand = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 7});
   Trainer trainer(model, optimizer, always({0, 0, 1}), {.steps = 11, .learning_rate = schedule});
@@ -287,10 +287,10 @@ TEST_CASE("Trainer: the summary counts parameters and measures the next batch", 
   Trainer trainer(model, optimizer, source, {.steps = 3});
   CHECK(trainer.summary() ==
         "parameters  3, tied ones counted once: 0 decay, 3 do not\n"
-        "loss        1.0986 at first; ln V = 1.0986, V = 3");
+        "loss        1.0986 before training; ln V = 1.0986, V = 3");
   CHECK(drawn == 1);
   Trainer without(model, optimizer, rows({}), {});
-  CHECK_THAT(without.summary(), ContainsSubstring("no targets in the next batch"));
+  CHECK_THAT(without.summary(), ContainsSubstring("the next batch has no target"));
 }
 
 TEST_CASE("Trainer: options outside their range are errors", "[trainer]") {

@@ -31,7 +31,7 @@ struct TrainerOptions {
   std::int64_t steps = 1000;
   /// The learning rate of each step, counted from 0: a Schedule. Empty: the optimizer's own rate.
   std::function<double(std::int64_t step)> learning_rate = {};
-  std::int64_t accumulate = 1;  ///< batches whose gradients are added up in one step
+  std::int64_t accumulate = 1;  ///< number of batches whose gradients are summed in one step
   double clip = std::numeric_limits<double>::infinity();  ///< maximal norm of all gradients together
   /// Decay of an exponential moving average of the weights, which evaluation then uses (see Ema); 0: none.
   double ema_decay = 0;
@@ -42,7 +42,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;  ///< of the batches and of dropout
 
   EvaluationSource evaluation = {};  ///< held-out data
-  std::int64_t evaluate_every = 0;   ///< steps between evaluations; 0: only after the last step
+  std::int64_t evaluate_every = 0;   ///< steps between evaluations; 0: only when training is complete
 };
 
 /// What happened in one step.
