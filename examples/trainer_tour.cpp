@@ -30,6 +30,32 @@ std::string sums() {
 }
 
 // Trains in a folder, from its latest checkpoint if there is one, and is interrupted at step `stop_at`.
+void train_in(const std::filesystem::path& folder, Trainer& trainer, const Tokenizer& tokenizer,
+              std::int64_t stop_at) {
+  // [run]
+  const Run run(folder, trainer,
+                {.resume = latest_checkpoint(folder).has_value(),
+                 .checkpoint_every = 25,
+                 .metadata = {{"tokenizer", tokenizer.to_json()}}});
+  const Interrupt interrupt;
+  trainer.stop_when(interrupted(interrupt));
+  Progress progress(stdout);
+  trainer.on_step(std::ref(progress));
+  trainer.on_evaluation(std::ref(progress));
+  // [run]
+
+  // As if someone pressed Ctrl-C.
+  trainer.on_step([&](const StepReport& report) {
+    if (report.step == stop_at) std::raise(SIGINT);
+  });
+  // [train]
+  fmt::print("{}\n", trainer.summary());
+  const StopReason reason = trainer.run();
+  // [train]
+  fmt::print("{} after {} steps in {:.1f} s\n\n", is_final(reason) ? "complete" : "stopped",
+             trainer.status().step, progress.seconds());
+}
+
 void train(const std::filesystem::path& folder, std::int64_t stop_at) {
   const std::string text = sums();
   const CharacterTokenizer tokenizer(text);
@@ -63,29 +89,7 @@ void train(const std::filesystem::path& folder, std::int64_t stop_at) {
        .evaluation = evaluation,
        .evaluate_every = 50});
   // [trainer]
-
-  // [run]
-  const Run run(folder, trainer,
-                {.resume = latest_checkpoint(folder).has_value(),
-                 .checkpoint_every = 25,
-                 .metadata = {{"tokenizer", tokenizer.to_json()}}});
-  const Interrupt interrupt;
-  trainer.stop_when(interrupted(interrupt));
-  Progress progress(stdout);
-  trainer.on_step(std::ref(progress));
-  trainer.on_evaluation(std::ref(progress));
-  // [run]
-
-  // As if someone pressed Ctrl-C.
-  trainer.on_step([&](const StepReport& report) {
-    if (report.step == stop_at) std::raise(SIGINT);
-  });
-  // [train]
-  fmt::print("{}\n", trainer.summary());
-  const StopReason reason = trainer.run();
-  // [train]
-  fmt::print("{} after {} steps in {:.1f} s\n\n", is_final(reason) ? "complete" : "stopped",
-             trainer.status().step, progress.seconds());
+  train_in(folder, trainer, tokenizer, stop_at);
 }
 
 int main() {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/parallel.h"
@@ -178,6 +179,21 @@ TEST_CASE("Run: a resumed run has the same bits as one that was never stopped", 
     second.trainer().run();
     check_same_run(folder / "whole", path);
   }
+}
+
+TEST_CASE("Run: training that stops and continues under the same Run has the same bits", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "whole");
+  Training training;
+  bool stopped = false;
+  training.trainer().stop_when([&](const TrainerStatus& status) {
+    const bool stop = status.step == 5 && !std::exchange(stopped, true);
+    return stop ? std::optional(StopReason::interrupted) : std::nullopt;
+  });
+  CHECK(training.train_in(folder / "a") == StopReason::interrupted);
+  CHECK(latest_checkpoint(folder / "a") == folder / "a/checkpoints/step-00000005.safetensors");
+  CHECK(training.trainer().run() == StopReason::all_steps);
+  check_same_run(folder / "whole", folder / "a");
 }
 
 TEST_CASE("Run: a time budget leaves no trace in a resumed run", "[trainer]") {
