@@ -166,6 +166,7 @@ expect(2 "whole has a run already: continue it with fovea train --resume whole" 
 expect(2 "--steps can't be changed" train --resume whole --steps 9)
 expect(2 "can't open 'nosuch'" info nosuch)
 expect(2 "is it a safetensors file" info text.txt)
+expect(2 "--patience counts evaluations" train --text text.txt --validation 0 --patience 2)
 expect(2 "'q' .U.0071. at byte 4" sample whole --prompt "the queen")
 expect(2 "top_p is 0" sample whole --top-p 0)
 expect(2 "nosuch.txt': No such file" train --text nosuch.txt)
