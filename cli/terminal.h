@@ -12,7 +12,8 @@ using detail::is_terminal;
 using detail::width_of;
 using detail::with_commas;
 
-/// The colours that a stream can show: none if it is no terminal or if NO_COLOR is set (https://no-color.org).
+/// The colours that a stream can show: none if it is no terminal or if NO_COLOR is set
+/// (https://no-color.org).
 Colours colours_of(std::FILE* stream);
 
 }  // namespace fovea::cli

@@ -55,7 +55,7 @@ TrainerOptions trainer_options(const Settings& settings, const Corpus& corpus) {
   options.accumulate = recipe.accumulate;
   if (recipe.clip > 0) options.clip = recipe.clip;
   options.ema_decay = recipe.ema_decay;
-  options.skip_loss_above_sigma = settings.skip_outliers;
+  options.skip_loss_above_sigma = settings.skip_loss_above_sigma;
   options.seed = settings.seed;
   options.evaluation = corpus.validation;
   if (corpus.validation) options.evaluate_every = settings.evaluate_every;
@@ -102,7 +102,7 @@ Run open_run(const Settings& settings, const fs::path& folder, Trainer& trainer,
   return Run(folder, trainer,
              {.resume = resume,
               .checkpoint_every = settings.checkpoint_every,
-              .keep_checkpoints = settings.keep,
+              .keep_checkpoints = settings.keep_checkpoints,
               .metadata = corpus.metadata});
 }
 

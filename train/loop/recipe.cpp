@@ -40,7 +40,7 @@ std::unique_ptr<Optimizer> make_optimizer(const Recipe& recipe, std::vector<Name
   }
   return std::make_unique<Muon>(std::move(parameters), MuonOptions{.learning_rate = recipe.learning_rate,
                                                                    .momentum = recipe.beta1,
-                                                                   .adam_lr_scale = recipe.adam_rate_factor,
+                                                                   .adam_lr_scale = recipe.adam_lr_scale,
                                                                    .weight_decay = recipe.weight_decay,
                                                                    .matrices = is_inner_matrix});
 }
