@@ -16,14 +16,15 @@
 namespace fovea::cli {
 namespace {
 
-// Of evaluations, whatever training has: the result does not depend on it.
+// The batch size of evaluations. It does not depend on the batch size of training, nor does the result on it.
 constexpr std::int64_t evaluation_batch = 64;
-constexpr std::int64_t evaluation_batches = 16;  // of a task, which has no end
+// A task generates its data without end, so its evaluation takes this many batches.
+constexpr std::int64_t evaluation_batches = 16;
 
-// Which lines are kept for validation is the same for all seeds, so that runs can be compared.
+// The lines that are held out are the same for every seed, so that runs can be compared.
 constexpr std::uint64_t split_seed = 0x5eed;
 
-// FNV-1a: tells one text from another, not an enemy's from a friend's.
+// The FNV-1a hash tells texts apart, but is no protection against forgery.
 std::string fingerprint(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
@@ -40,7 +41,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const Settings& settings, std::string_
   const std::filesystem::path folder(kind);
   if (!std::filesystem::is_directory(folder)) {
     throw ValueError(fmt::format(
-        "there is no tokenizer \"{}\": it is characters, bytes, byte-pairs, or a folder with vocab.json and "
+        "there is no tokenizer \"{}\": choose characters, bytes, byte-pairs, or a folder with vocab.json and "
         "merges.txt",
         kind));
   }
@@ -48,9 +49,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const Settings& settings, std::string_
       BytePairTokenizer::load(folder / "vocab.json", folder / "merges.txt"));
 }
 
-// The batches of an evaluation, in order.
 template <class Data, class Size>
-EvaluationSource in_order(const Data& data, const Size& size) {
+EvaluationSource batches_in_order(const Data& data, const Size& size) {
   const std::int64_t count = batch_count(data, size);
   return [data, size, count](std::int64_t index) -> std::optional<Batch> {
     if (index >= count) return std::nullopt;
@@ -59,50 +59,47 @@ EvaluationSource in_order(const Data& data, const Size& size) {
 }
 
 template <class Data, class Size>
-BatchSource at_random(const Data& data, const Size& size) {
-  batch_count(data, size);  // refuses what has no batch
+BatchSource random_batches(const Data& data, const Size& size) {
+  batch_count(data, size);  // throws if the data are too short for a batch
   return
       [data, size](std::int64_t, Rng& rng) -> std::optional<Batch> { return random_batch(data, size, rng); };
 }
 
-Corpus corpus_of_lines(const Settings& settings, const LineData& data, const std::string& name) {
+// The corpus of tokens or lines. `Size` is what `random_batch` takes: the number of lines, or of blocks and
+// their length. `hold_out` splits off the validation data.
+template <class Data, class Size, class HoldOut>
+Corpus corpus_of(const Data& data, const Size& size, const Size& evaluation_size, const char* unit,
+                 const Settings& settings, const HoldOut& hold_out) {
   Corpus corpus;
   corpus.vocabulary = data.vocabulary();
-  corpus.context = data.context();
   if (settings.validation == 0) {
-    corpus.training = at_random(data, settings.recipe.batch);
-    corpus.description =
-        fmt::format("{}: {} lines, {} tokens known", name, with_commas(data.size()), data.vocabulary());
+    corpus.training = random_batches(data, size);
+    corpus.description = fmt::format("{} {}", with_commas(data.size()), unit);
     return corpus;
   }
-  Rng rng(split_seed);
-  const Split<LineData> parts = split(data, settings.validation, rng);
-  corpus.training = at_random(parts.train, settings.recipe.batch);
-  corpus.validation = in_order(parts.validation, evaluation_batch);
-  corpus.description =
-      fmt::format("{}: {} lines to train on, {} for validation, {} tokens known", name,
-                  with_commas(parts.train.size()), with_commas(parts.validation.size()), data.vocabulary());
+  const Split<Data> parts = hold_out(data);
+  corpus.training = random_batches(parts.train, size);
+  corpus.validation = batches_in_order(parts.validation, evaluation_size);
+  corpus.description = fmt::format("{} {} to train on, {} for validation", with_commas(parts.train.size()),
+                                   unit, with_commas(parts.validation.size()));
   return corpus;
 }
 
-Corpus corpus_of_text(const Settings& settings, const TokenData& data, const std::string& name) {
-  const std::int64_t context = settings.context;
-  Corpus corpus;
-  corpus.vocabulary = data.vocabulary();
-  corpus.context = context;
-  const Blocks blocks{settings.recipe.batch, context};
-  if (settings.validation == 0) {
-    corpus.training = at_random(data, blocks);
-    corpus.description =
-        fmt::format("{}: {} tokens, {} known", name, with_commas(data.size()), data.vocabulary());
-    return corpus;
-  }
-  const Split<TokenData> parts = split(data, settings.validation);
-  corpus.training = at_random(parts.train, blocks);
-  corpus.validation = in_order(parts.validation, Blocks{evaluation_batch, context});
-  corpus.description =
-      fmt::format("{}: {} tokens to train on, {} for validation, {} known", name,
-                  with_commas(parts.train.size()), with_commas(parts.validation.size()), data.vocabulary());
+Corpus corpus_of_lines(const LineData& lines, const Settings& settings) {
+  const auto hold_out = [&](const LineData& data) {
+    Rng rng(split_seed);
+    return split(data, settings.validation, rng);
+  };
+  Corpus corpus = corpus_of(lines, settings.recipe.batch, evaluation_batch, "lines", settings, hold_out);
+  corpus.context = lines.context();
+  return corpus;
+}
+
+Corpus corpus_of_tokens(const TokenData& tokens, const Settings& settings) {
+  const auto hold_out = [&](const TokenData& data) { return split(data, settings.validation); };
+  Corpus corpus = corpus_of(tokens, Blocks{settings.recipe.batch, settings.context},
+                            Blocks{evaluation_batch, settings.context}, "tokens", settings, hold_out);
+  corpus.context = settings.context;
   return corpus;
 }
 
@@ -110,17 +107,18 @@ Corpus open_text(const Settings& settings) {
   const std::filesystem::path path(settings.text);
   const std::string text = read_text(path);
   const std::string name = path.filename().string();
-  const bool tokens = text.starts_with("FOVEAID1");
   Corpus corpus;
-  if (tokens) {
-    if (settings.lines) throw ValueError(fmt::format("--lines: {} is a token file, which has none", name));
-    corpus = corpus_of_text(settings, TokenData::open(path), name);
+  if (text.starts_with("FOVEAID1")) {
+    if (settings.lines)
+      throw ValueError(fmt::format("--lines: {} is a token file, which has no lines", name));
+    corpus = corpus_of_tokens(TokenData::open(path), settings);
   } else {
     const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(settings, text);
-    corpus = settings.lines ? corpus_of_lines(settings, LineData(text, *tokenizer), name)
-                            : corpus_of_text(settings, TokenData(text, *tokenizer), name);
+    corpus = settings.lines ? corpus_of_lines(LineData(text, *tokenizer), settings)
+                            : corpus_of_tokens(TokenData(text, *tokenizer), settings);
     corpus.metadata["tokenizer"] = tokenizer->to_json();
   }
+  corpus.description = fmt::format("{}: {}, vocabulary of {}", name, corpus.description, corpus.vocabulary);
   corpus.metadata["data"] = fingerprint(text);
   return corpus;
 }
@@ -158,9 +156,9 @@ void check_same_data(const Corpus& corpus, const Metadata& checkpoint) {
     if (saved != checkpoint.end() && saved->second == value) continue;
     std::string difference;
     if (key == "data" && saved != checkpoint.end())
-      difference = fmt::format(" ({} then, {} now)", saved->second, value);
+      difference = fmt::format(" (it was {}, and is {})", saved->second, value);
     throw ValueError(
-        fmt::format("the run began with other data than there are now: its {} differs{}", key, difference));
+        fmt::format("the data have changed since the run began: their {} differs{}", key, difference));
   }
 }
 

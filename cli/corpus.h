@@ -11,23 +11,23 @@
 
 namespace fovea::cli {
 
-/// What a run learns from.
+/// The data of a run.
 struct Corpus {
   std::string description;
   std::int64_t vocabulary = 0;
   std::int64_t context = 0;
   BatchSource training;
-  EvaluationSource validation;  ///< empty, if nothing is kept to evaluate on
-  /// What checkpoints say of it: "vocabulary", "context", "tokenizer" (of a text) and "data", by which a run
-  /// that is resumed tells whether its text is still the same.
+  EvaluationSource validation;  ///< empty if nothing is held out
+  /// What checkpoints record of the data: "vocabulary", "context", "tokenizer" (of a text) and "data", a
+  /// fingerprint by which a resumed run recognises its text.
   Metadata metadata;
 };
 
-/// Throws: FileError or ValueError for a text that can't be read, is too short or has what its tokenizer does
-/// not know.
+/// Throws: FileError or ValueError for a text that cannot be read, is too short or has characters that its
+/// tokenizer does not know.
 Corpus open_corpus(const Settings& settings);
 
-/// Throws: ValueError if the metadata of a run's checkpoint tell of other data.
+/// Throws: ValueError if the metadata of a run's checkpoint differ from those of the corpus.
 void check_same_data(const Corpus& corpus, const Metadata& checkpoint);
 
 }  // namespace fovea::cli

@@ -24,12 +24,13 @@ struct Request {
 
 int evaluate_run(const Request& request) {
   set_threads(request.threads);
-  const Run run = open_run(request.run, request.best);
+  const LoadedRun run = load_run(request.run, request.best);
   const Corpus corpus = open_corpus(run.settings);
   check_same_data(corpus, run.metadata);
   fmt::print("{}\n{}\n", run.checkpoint.string(), corpus.description);
   if (!run.settings.text.empty()) {
-    if (!corpus.validation) throw ValueError("nothing was kept to evaluate on: the run has --validation 0");
+    if (!corpus.validation)
+      throw ValueError("there is no held-out text to evaluate on: the run was trained with --validation 0");
     print_loss(evaluate([&](const Indices& ids) { return run.model(ids); }, corpus.validation));
     return 0;
   }
@@ -40,10 +41,10 @@ int evaluate_run(const Request& request) {
 
 Command eval_command(CLI::App& program) {
   const auto request = std::make_shared<Request>();
-  CLI::App* parser = program.add_subcommand("eval", "Evaluate a run on data that it was not trained on");
+  CLI::App* parser = program.add_subcommand("eval", "Evaluate the model of a run on held-out data");
   parser->add_option("run", request->run, "Folder of the run")->required()->type_name("RUN");
   parser->add_flag("--best", request->best,
-                   "Use the checkpoint with the lowest validation loss instead of the last one");
+                   "Use the checkpoint with the lowest validation loss instead of the latest");
   add_threads(*parser, request->threads);
   return {parser, [request] { return evaluate_run(*request); }};
 }

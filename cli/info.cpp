@@ -11,7 +11,7 @@
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/shape.h"
 #include "fovea/train/io/safetensors.h"
-#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/loop/checkpoints.h"
 
 namespace fovea::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "autograd/base/text.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/loop/checkpoints.h"
 #include "fovea/train/tasks/task.h"
 #include "fovea/train/tokenizers/tokenizer.h"
 
@@ -23,9 +23,8 @@ std::int64_t number_of(const SafetensorsFile& file, const std::string& key,
   const auto entry = file.metadata.find(key);
   const auto number = entry == file.metadata.end() ? std::nullopt : whole_number(entry->second);
   if (!number) {
-    throw FileError(
-        fmt::format("{}: no number \"{}\" is among its metadata: it is no checkpoint of fovea train",
-                    path.string(), key));
+    throw FileError(fmt::format("{} is not a checkpoint of fovea train: its metadata have no number \"{}\"",
+                                path.string(), key));
   }
   return *number;
 }
@@ -39,13 +38,14 @@ Language language_of_task(const std::string& name) {
   };
   const auto decode = [task](std::int64_t id) {
     const std::string& word = task->vocabulary().word(id);
-    return word == "." ? word : " " + word;  // as the vocabulary reads a text
+    return word == "." ? word : " " + word;  // as Vocabulary::encode splits a text
   };
   return {encode, decode, task->stop()};
 }
 
-// A text begins after a newline, and so does a line, which ends with another one.
-Language language_of_text(const Run& run, const std::string& description) {
+// A model of lines has seen each line between two newlines, so a prompt begins with one. An empty prompt to a
+// model of a text does so too, because some token must come first.
+Language language_of_text(const LoadedRun& run, const std::string& description) {
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_from_json(description);
   const std::optional<std::int64_t> newline = tokenizer->find("\n");
   const bool lines = run.settings.lines;
@@ -58,7 +58,7 @@ Language language_of_text(const Run& run, const std::string& description) {
   return {encode, decode, lines ? newline : std::nullopt};
 }
 
-// A token file has no words: ids, separated by spaces.
+// A run on a token file has no tokenizer: its texts are ids, separated by spaces.
 Language language_of_ids() {
   const auto encode = [](std::string_view text) {
     std::vector<std::int64_t> ids;
@@ -66,7 +66,8 @@ Language language_of_ids() {
     for (std::string word; words >> word;) {
       const std::optional<std::int64_t> id = whole_number(word);
       if (!id) {
-        throw ValueError(fmt::format("\"{}\" is no id: the run has no tokenizer, so a prompt is ids", word));
+        throw ValueError(
+            fmt::format("\"{}\" is not a token id: this run has no tokenizer, so its prompts are ids", word));
       }
       ids.push_back(*id);
     }
@@ -77,12 +78,11 @@ Language language_of_ids() {
 
 }  // namespace
 
-Run open_run(const std::filesystem::path& folder, bool best) {
+LoadedRun load_run(const std::filesystem::path& folder, bool best) {
   Settings settings = settings_of_run(folder);
   const auto checkpoint = best ? best_checkpoint(folder) : latest_checkpoint(folder);
   if (!checkpoint) {
-    throw FileError(
-        fmt::format("{}: there is no {}checkpoint in this run", folder.string(), best ? "best " : ""));
+    throw FileError(fmt::format("the run {} has no {}checkpoint", folder.string(), best ? "best " : ""));
   }
   const SafetensorsFile file = load_safetensors(*checkpoint);
   const std::int64_t context = number_of(file, "context", *checkpoint);
@@ -92,7 +92,7 @@ Run open_run(const std::filesystem::path& folder, bool best) {
   return {std::move(settings), *checkpoint, file.metadata, std::move(model), context};
 }
 
-Language language_of(const Run& run) {
+Language language_of(const LoadedRun& run) {
   if (run.settings.text.empty()) return language_of_task(run.settings.task);
   const auto tokenizer = run.metadata.find("tokenizer");
   return tokenizer == run.metadata.end() ? language_of_ids() : language_of_text(run, tokenizer->second);

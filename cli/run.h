@@ -14,25 +14,26 @@
 
 namespace fovea::cli {
 
-/// A run's folder, opened to use its model.
-struct Run {
+/// A trained model, loaded from the folder of its run.
+struct LoadedRun {
   Settings settings;
-  std::filesystem::path checkpoint;  ///< where the weights are from
+  std::filesystem::path checkpoint;  ///< the file that the weights are from
   Metadata metadata;
   Model model;
   std::int64_t context = 0;
 };
 
-/// Loads the last checkpoint of a run, or the one with the lowest validation loss, with averaged weights if
-/// the run has them. Throws: FileError if the folder is no run, or has no such checkpoint.
-Run open_run(const std::filesystem::path& folder, bool best);
+/// Loads the latest checkpoint of a run, or the one with the lowest validation loss; with averaged weights if
+/// the run has them. Throws: FileError if the folder is not a run, or has no such checkpoint.
+LoadedRun load_run(const std::filesystem::path& folder, bool best);
 
-/// The words of a run.
+/// How prompts become token ids and token ids become text.
 struct Language {
-  std::function<std::vector<std::int64_t>(std::string_view)> encode;  ///< with what stands before any text
+  /// The ids of a prompt, preceded by the token that begins every sequence, if the run has one.
+  std::function<std::vector<std::int64_t>(std::string_view)> encode;
   std::function<std::string(std::int64_t id)> decode;
-  std::optional<std::int64_t> stop;  ///< the token that ends what the model writes
+  std::optional<std::int64_t> stop;  ///< the token after which generation ends
 };
-Language language_of(const Run& run);
+Language language_of(const LoadedRun& run);
 
 }  // namespace fovea::cli

@@ -29,7 +29,7 @@ struct Request {
   GenerateOptions options{.tokens = 500};
 };
 
-void generate_one(const Run& run, const Language& language, const std::string& prompt,
+void generate_one(const LoadedRun& run, const Language& language, const std::string& prompt,
                   GenerateOptions options, Rng& rng) {
   const std::vector<std::int64_t> ids = language.encode(prompt);
   if (ids.empty()) throw ValueError("the prompt is empty, and this run needs one: give a --prompt");
@@ -47,7 +47,7 @@ void generate_one(const Run& run, const Language& language, const std::string& p
 
 int sample(const Request& request) {
   set_threads(request.threads);
-  const Run run = open_run(request.run, request.best);
+  const LoadedRun run = load_run(request.run, request.best);
   const Language language = language_of(run);
   GenerateOptions options = request.options;
   options.cache = !request.no_cache;

@@ -28,12 +28,12 @@ struct Settings {
   Recipe recipe;
   RotaryOptions rotary;  ///< of the recipe's model, if its positions are rotary
   std::uint64_t seed = 1;
-  double skip_outliers = 0;
+  double skip_loss_above_sigma = 0;
 
   std::int64_t evaluate_every = 500;
   std::int64_t patience = 0;
   std::int64_t checkpoint_every = 500;
-  std::int64_t keep = 2;
+  std::int64_t keep_checkpoints = 2;
   std::int64_t max_tokens = 0;
 
   std::string run;

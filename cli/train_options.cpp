@@ -114,7 +114,7 @@ void add_optimizer_options(CLI::App& parser, Recipe& recipe) {
   add_value(parser, "--weight-decay", recipe.weight_decay,
             "Decoupled weight decay of matrices, multiplied by the learning rate")
       ->check(at_least(0));
-  add_value(parser, "--adam-rate-factor", recipe.adam_rate_factor,
+  add_value(parser, "--adam-lr-scale", recipe.adam_lr_scale,
             "For muon: learning rate of all parameters that Adam updates, as a multiple of --lr")
       ->check(at_least(0));
   add_value(parser, "--clip", recipe.clip, "Largest norm of all gradients together; 0: no clipping")
@@ -157,7 +157,7 @@ void add_training_options(CLI::App& parser, Settings& settings) {
   add_value(parser, "--batch", recipe.batch, "Sequences in a batch")->check(count(1, 1'000'000));
   add_value(parser, "--accumulate", recipe.accumulate, "Batches whose gradients are added for one step")
       ->check(count(1, 1'000'000));
-  add_value(parser, "--skip-outliers", settings.skip_outliers,
+  add_value(parser, "--skip-loss-above-sigma", settings.skip_loss_above_sigma,
             "Skip a step whose loss is this many standard deviations above the recent mean; 0: never skip")
       ->check(at_least(0));
   add_value(parser, "--seed", settings.seed, "Seed of all random numbers; the same seed gives the same run")
@@ -176,7 +176,8 @@ void add_run_options(CLI::App& parser, Settings& settings) {
   add_value(parser, "--checkpoint-every", settings.checkpoint_every,
             "Steps between checkpoints; 0: save only at the end")
       ->check(count(0));
-  add_value(parser, "--keep", settings.keep, "Number of latest checkpoints to keep, besides the best one")
+  add_value(parser, "--keep-checkpoints", settings.keep_checkpoints,
+            "Number of latest checkpoints to keep, besides the best one")
       ->check(count(1));
   add_value(parser, "--max-tokens", settings.max_tokens, "Stop after training on this many tokens; 0: never")
       ->check(count(0, std::numeric_limits<std::int64_t>::max()));

@@ -1,4 +1,4 @@
-// A run that is stopped, saved and resumed gives the same bits as one that goes through.
+// Training that is saved and resumed gives the same bits as training that never stopped.
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 using namespace fovea;
 
 // [checkpoint]
-// All tensors of a run, as if it were a layer: "model.W", "optimizer.W.m", ...
+// Everything that is saved, visited like a layer: "model.W", "optimizer.W.m", ...
 struct Checkpoint {
   const Linear& model;
   const AdamW& optimizer;
@@ -23,7 +23,7 @@ struct Checkpoint {
 
 void train(const Linear& model, AdamW& optimizer, std::int64_t begin, std::int64_t end) {
   for (std::int64_t step = begin; step < end; ++step) {
-    Rng rng(static_cast<std::uint64_t>(step));  // data as a function of the step
+    Rng rng(static_cast<std::uint64_t>(step));  // the data depends on the step alone
     const Tensor x = randn({16, 5}, rng);
     backward(mean_squared_error(model(x), tanh(slice(x, -1, 0, 3))));
     optimizer.step();
@@ -45,7 +45,7 @@ int main() {
   // [save]
   train(model, optimizer, 20, 40);
 
-  const Linear resumed(5, 3, rng);  // other weights at first
+  const Linear resumed(5, 3, rng);  // it starts from other weights
   AdamW its_optimizer(named_parameters(resumed));
   // [load]
   const SafetensorsFile file = load_safetensors(path);

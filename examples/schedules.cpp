@@ -1,4 +1,4 @@
-// Learning rates as functions of the step: each schedule at the steps where something begins or ends.
+// Prints the learning rate of each kind of schedule at the steps where a phase begins or ends.
 
 #include <fmt/core.h>
 
@@ -11,13 +11,13 @@ using namespace fovea;
 
 int main() {
   // [schedules]
-  constexpr std::int64_t N = 100, W = 9, D = 20;  // steps of the run, of the warm-up, of the last decay
+  constexpr std::int64_t N = 100, W = 9, D = 20;  // steps of the run, the warm-up, the final decay
   const Schedule constant({.rate = 1e-3, .steps = N, .warmup = W});
   const Schedule linear(
-      {.decay = LrSchedule::linear, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
+      {.kind = LrSchedule::linear, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
   const Schedule cosine(
-      {.decay = LrSchedule::cosine, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
-  const Schedule stable({.decay = LrSchedule::warmup_stable_decay,
+      {.kind = LrSchedule::cosine, .rate = 1e-3, .final_rate = 1e-4, .steps = N, .warmup = W});
+  const Schedule stable({.kind = LrSchedule::warmup_stable_decay,
                          .rate = 1e-3,
                          .final_rate = 1e-4,
                          .steps = N,

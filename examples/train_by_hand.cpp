@@ -1,4 +1,4 @@
-// The training loop, by hand: one attention head learns to copy the token three places back.
+// A training loop written by hand: one attention head learns to copy the token three places back.
 
 #include <fmt/core.h>
 

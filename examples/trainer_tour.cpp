@@ -1,4 +1,4 @@
-// A run in a folder: trained, stopped, resumed, and its best model loaded.
+// A run in a folder is trained, interrupted and resumed, and its best model is loaded.
 
 #include <fmt/core.h>
 
@@ -18,7 +18,7 @@ std::string bytes_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Sums such as "3+4=07.".
+// A text of sums such as "3+4=07.".
 std::string sums() {
   std::string text;
   Rng rng(1);
@@ -29,7 +29,33 @@ std::string sums() {
   return text;
 }
 
-// Trains in a folder, from its latest checkpoint if it has one, until the end or that step.
+// Trains in a folder, from its latest checkpoint if there is one, and is interrupted at step `stop_at`.
+void train_in(const std::filesystem::path& folder, Trainer& trainer, const Tokenizer& tokenizer,
+              std::int64_t stop_at) {
+  // [run]
+  const Run run(folder, trainer,
+                {.resume = latest_checkpoint(folder).has_value(),
+                 .checkpoint_every = 25,
+                 .metadata = {{"tokenizer", tokenizer.to_json()}}});
+  const Interrupt interrupt;
+  trainer.stop_when(interrupted(interrupt));
+  Progress progress(stdout);
+  trainer.on_step(std::ref(progress));
+  trainer.on_evaluation(std::ref(progress));
+  // [run]
+
+  // As if someone pressed Ctrl-C.
+  trainer.on_step([&](const StepReport& report) {
+    if (report.step == stop_at) std::raise(SIGINT);
+  });
+  // [train]
+  fmt::print("{}\n", trainer.summary());
+  const StopReason reason = trainer.run();
+  // [train]
+  fmt::print("{} after {} steps in {:.1f} s\n\n", is_final(reason) ? "complete" : "stopped",
+             trainer.status().step, progress.seconds());
+}
+
 void train(const std::filesystem::path& folder, std::int64_t stop_at) {
   const std::string text = sums();
   const CharacterTokenizer tokenizer(text);
@@ -53,35 +79,17 @@ void train(const std::filesystem::path& folder, std::int64_t stop_at) {
     if (index == batch_count(data.validation, blocks)) return std::nullopt;
     return batch_at(data.validation, blocks, index);
   };
-  const Interrupt interrupt;
   Trainer trainer(
       model, optimizer, source,
       {.steps = steps,
        .learning_rate = Schedule(
-           {.decay = LrSchedule::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
+           {.kind = LrSchedule::cosine, .rate = 1e-2, .final_rate = 1e-3, .steps = steps, .warmup = 20}),
        .accumulate = 2,
        .clip = 1,
        .evaluation = evaluation,
-       .evaluate_every = 50,
-       .folder = folder,
-       .checkpoint_every = 25,
-       .metadata = {{"tokenizer", tokenizer.to_json()}},
-       .stop = [&] { return interrupt.requested(); }});
+       .evaluate_every = 50});
   // [trainer]
-
-  // As if someone pressed Ctrl-C.
-  trainer.on_step([&](const StepReport& report) {
-    if (report.step == stop_at) std::raise(SIGINT);
-  });
-  // [run]
-  Progress progress(stdout);
-  trainer.on_step(std::ref(progress));
-  trainer.on_evaluation(std::ref(progress));
-  if (latest_checkpoint(folder)) trainer.resume();
-  fmt::print("{}\n", trainer.summary());
-  const TrainingResult result = trainer.run();
-  // [run]
-  fmt::print("{} steps in {:.1f} s\n\n", result.step, result.seconds);
+  train_in(folder, trainer, tokenizer, stop_at);
 }
 
 int main() {
@@ -93,7 +101,7 @@ int main() {
   const bool same =
       bytes_of(folder / "whole/log.jsonl") == bytes_of(folder / "stopped/log.jsonl") &&
       bytes_of(*latest_checkpoint(folder / "whole")) == bytes_of(*latest_checkpoint(folder / "stopped"));
-  fmt::print("the run that was stopped left {}\n", same ? "the same bits" : "OTHER BITS");
+  fmt::print("the run that was interrupted left {}\n", same ? "the same bits" : "OTHER BITS");
 
   // [load_model]
   const SafetensorsFile best = load_safetensors(*best_checkpoint(folder / "whole"));

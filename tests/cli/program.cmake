@@ -1,4 +1,4 @@
-# Runs the program with good and bad input, and looks at its exit status and what it writes.
+# Runs the program with good and bad input, and checks its exit status and its output.
 #   cmake -DPROGRAM=<fovea> -DDIR=<a folder to write in> -P program.cmake
 
 file(REMOVE_RECURSE "${DIR}")
@@ -7,7 +7,8 @@ file(WRITE "${DIR}/text.txt" "the key to the cabinets is rusted.\nthe keys to th
 file(WRITE "${DIR}/names.txt" "anna\nbob\nclara\ndan\neva\nfritz\ngerda\n")
 file(WRITE "${DIR}/empty.txt" "")
 
-# expect(<status> <regular expression, for stderr if the status is not 0> <arguments>...)
+# expect(<status> <regular expression> <arguments>...): the expression must match the output, or, if the status
+# is not 0, the errors.
 function(expect status pattern)
   execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${DIR}"
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
@@ -48,18 +49,18 @@ expect(2 "--seeds.*0" check --seeds 0)
 expect(2 "no op or layer has \"nosuch\"" check --filter nosuch)
 expect(2 "--order.*3" check --order 3)
 
-# Runs: a folder that is trained, looked at, evaluated, sampled from. Small enough to take no time.
+# Small runs, which are trained, inspected, evaluated and sampled from.
 set(small --layers 1 --heads 2 --d-model 8 --context 5 --batch 3)
-expect(0 "text.txt: 6[0-9] tokens to train on, 7 for validation, 18 known.*validation loss"
+expect(0 "text.txt: 6[0-9] tokens to train on, 7 for validation, vocabulary of 18\n.*validation loss [0-9.]+ at step 6, the best so far\n\ntraining"
   train --text text.txt ${small} --steps 6 --run whole)
 expect(0 "model.token_embedding.table +F32 +\\(18, 8\\) +144\n.*tokenizer " info whole)
 expect(0 "step-00000006.safetensors\n" info whole/checkpoints/step-00000006.safetensors)
 expect(0 "validation loss [0-9.]+ nats per token .perplexity [0-9.]+. over 6 tokens" eval whole)
 expect(0 "^the k.......\n$" sample whole --prompt "the k" --tokens 7 --temperature 0)
-expect(0 "259 known" train --text text.txt ${small} --steps 2 --tokenizer byte-pairs --merges 3)
+expect(0 "vocabulary of 259" train --text text.txt ${small} --steps 2 --tokenizer byte-pairs --merges 3)
 expect(0 "names.txt: 6 lines to train on, 1 for validation" train --text names.txt --lines ${small} --steps 2 --run names)
 expect(0 "\n.*\n.*\n$" sample names --count 3 --tokens 5)
-expect(0 "text.txt: 69 tokens, 18 known.*2 steps, 30 tokens in .*: finished" train --text text.txt --validation 0 ${small} --steps 2)
+expect(0 "text.txt: 69 tokens, vocabulary of 18\n.*2 steps, 30 tokens in .*: finished" train --text text.txt --validation 0 ${small} --steps 2)
 expect(0 "sorting +[0-9,]+ +" tasks)
 expect(1 "not learned" train --task copy ${small} --steps 2 --run copy)
 expect(1 "not learned" eval copy)
@@ -129,7 +130,7 @@ foreach(line IN ITEMS "warmup=2" "final-lr=0.000123456789")
   endif()
 endforeach()
 
-# The settings of a run are a file of settings, and options count more.
+# Settings from a file; options on the command line take precedence.
 file(WRITE "${DIR}/small.toml" "# small\nsteps = 6\nlayers = 1\nheads = 2\nd-model = 8\ncontext = 5\nbatch = 3\n")
 expect(0 "2 steps" train --config small.toml --text text.txt --steps 2)
 file(WRITE "${DIR}/wrong.toml" "stepz = 6\n")
@@ -141,13 +142,13 @@ expect(0 "1 steps" train --config rope.toml ${small} --steps 1 --run rope)
 expect(0 "q_norm.gain.*mlp.W3" info rope)
 expect(2 "can't open 'nosuch.toml'" train --config nosuch.toml)
 
-# A run that is stopped and resumed writes what one does that goes through.
-expect(0 "its time is up" train --text text.txt ${small} --steps 6 --dropout 0.1 --accumulate 2 --evaluate-every 2
+# A run that is stopped and resumed writes the same as one that is never stopped.
+expect(0 "its time is up.*validation loss [0-9.]+ nats per token" train --text text.txt ${small} --steps 6 --dropout 0.1 --accumulate 2 --evaluate-every 2
   --checkpoint-every 2 --run parts --minutes 1e-9)
 expect(0 "6 steps" train --resume parts)
 expect(0 "6 steps" train --text text.txt ${small} --steps 6 --dropout 0.1 --accumulate 2 --evaluate-every 2
   --checkpoint-every 2 --run through)
-foreach(name IN ITEMS log.jsonl log.csv config.toml checkpoints/step-00000006.safetensors)
+foreach(name IN ITEMS log.jsonl config.toml checkpoints/step-00000006.safetensors)
   file(SHA256 "${DIR}/parts/${name}" parts)
   file(SHA256 "${DIR}/through/${name}" through)
   if(NOT parts STREQUAL through)
@@ -161,10 +162,11 @@ expect(0 "\n$" sample whole --seed 5000000000 --tokens 2)
 expect(2 "nosuch is no run" sample nosuch)
 expect(2 "nosuch is no run" eval nosuch)
 expect(2 "nosuch is no run" train --resume nosuch)
-expect(2 "whole has a run already: go on with fovea train --resume whole" train --text text.txt ${small} --run whole)
+expect(2 "whole has a run already: continue it with fovea train --resume whole" train --text text.txt ${small} --run whole)
 expect(2 "--steps can't be changed" train --resume whole --steps 9)
 expect(2 "can't open 'nosuch'" info nosuch)
 expect(2 "is it a whole safetensors file" info text.txt)
+expect(2 "--patience counts evaluations" train --text text.txt --validation 0 --patience 2)
 expect(2 "'q' .U.0071. at byte 4" sample whole --prompt "the queen")
 expect(2 "top_p is 0" sample whole --top-p 0)
 expect(2 "nosuch.txt': No such file" train --text nosuch.txt)
@@ -176,14 +178,14 @@ expect(2 "do not divide into 3 heads" train --task copy --heads 3)
 expect(2 "a warm-up of 9 steps" train --steps 9 --warmup 9)
 expect(2 "there is no \"adamx\"; there is: adamw" train --optimizer adamx)
 
-# A run whose text or checkpoint is no more what it was.
+# A run whose text or checkpoint has been changed.
 file(WRITE "${DIR}/text.txt" "the key to the cabinets is rusted.\nthe keys to the cabinet are bent!\n")
-expect(2 "began with other data" eval whole)
-expect(2 "began with other data" train --resume whole)
+expect(2 "the data have changed since the run began" eval whole)
+expect(2 "the data have changed since the run began" train --resume whole)
 file(WRITE "${DIR}/whole/checkpoints/step-00000006.safetensors" "torn")
 expect(2 "step-00000006.safetensors" sample whole)
 
-# The whole run, whose results do not depend on the number of threads.
+# The default run learns its task, and its results do not depend on the number of threads.
 foreach(threads IN ITEMS 1 3)
   execute_process(COMMAND "${PROGRAM}" train --threads ${threads} WORKING_DIRECTORY "${DIR}" OUTPUT_VARIABLE output RESULT_VARIABLE result)
   if(NOT result EQUAL 0)

@@ -19,13 +19,13 @@ AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size)
     file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   struct stat status = {};
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) give_up("open");
-  if (!S_ISREG(status.st_mode)) fail<FileError>("[Trainer::run] '{}' is not a regular file", path_.string());
+  if (!S_ISREG(status.st_mode)) fail<FileError>("[Run] '{}' is not a regular file", path_.string());
   if (is_new) return;
   const auto found = static_cast<std::uint64_t>(status.st_size);
   if (found < size) {
     fail<FileError>(
-        "[Trainer::run] '{}' has {} bytes, and had {} when the checkpoint was saved: restore it, or "
-        "remove it to begin it anew",
+        "[Run] '{}' has {} bytes, but it had {} when the checkpoint was saved: restore it, or remove it to "
+        "begin it anew",
         path_.string(), found, size);
   }
   size_ = size;
@@ -37,8 +37,7 @@ AppendFile::~AppendFile() {
 }
 
 void AppendFile::give_up(const char* action) const {
-  fail<FileError>("[Trainer::run] can't {} '{}': {}", action, path_.string(),
-                  std::generic_category().message(errno));
+  fail<FileError>("[Run] can't {} '{}': {}", action, path_.string(), std::generic_category().message(errno));
 }
 
 void AppendFile::cut() {

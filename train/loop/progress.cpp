@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "autograd/base/text.h"
 #include "train/loop/terminal.h"
 
 namespace fovea {
@@ -22,16 +23,19 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::FILE* out) : out_(out), rewrites_(detail::is_terminal(out)) {}
+Progress::Progress(std::FILE* out) : out_(out), rewrites_line_(detail::is_terminal(out)) {}
 
-Progress::~Progress() {
+Progress::~Progress() { end_line(); }
+
+void Progress::end_line() {
   if (line_open_) fmt::print(out_, "\n");
+  line_open_ = false;
 }
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Progress::operator()(const StepReport& report) {
-  ++done_;
+  ++steps_here_;
   tokens_ += report.tokens;
   if (report.skipped.empty()) {
     recent_tokens_ += report.tokens;
@@ -39,25 +43,26 @@ void Progress::operator()(const StepReport& report) {
   } else {
     ++skipped_;
   }
-  if (due(report)) show(report);
+  if (is_due(report)) show(report);
 }
 
 void Progress::operator()(const EvaluationReport& report) {
-  fmt::print(out_, "{}validation loss {:.4f} at step {}{}\n", rewrites_ ? "\r\x1b[K" : "", report.loss,
+  fmt::print(out_, "{}validation loss {:.4f} at step {}{}\n", rewrites_line_ ? "\r\x1b[K" : "", report.loss,
              with_commas(report.step), report.best ? ", the best so far" : "");
   line_open_ = false;
   std::fflush(out_);
 }
 
-bool Progress::due(const StepReport& report) const {
+bool Progress::is_due(const StepReport& report) const {
   if (report.step == report.steps) return true;
-  if (rewrites_) return Clock::now() - shown_ >= std::chrono::milliseconds(100);
+  if (rewrites_line_) return Clock::now() - shown_ >= std::chrono::milliseconds(100);
   return report.step * 10 / report.steps > (report.step - 1) * 10 / report.steps;
 }
 
 void Progress::show(const StepReport& report) {
   const double passed = seconds();
-  const double left = passed / static_cast<double>(done_) * static_cast<double>(report.steps - report.step);
+  const double left =
+      passed / static_cast<double>(steps_here_) * static_cast<double>(report.steps - report.step);
   const double loss = recent_tokens_ > 0 ? recent_nats_ / static_cast<double>(recent_tokens_)
                                          : std::numeric_limits<double>::quiet_NaN();
   const std::string total = with_commas(report.steps);
@@ -66,15 +71,16 @@ void Progress::show(const StepReport& report) {
       with_commas(report.step), total.size(), total, loss, report.learning_rate, report.gradient_norm,
       with_commas(static_cast<std::int64_t>(static_cast<double>(tokens_) / passed)), duration(left));
   if (skipped_ > 0) line += fmt::format("  {} skipped", with_commas(skipped_));
-  if (rewrites_) {
-    // A line that wraps could not be rewritten. Erasing to its end removes what a longer one left.
+  if (rewrites_line_) {
+    // The line is cut to the terminal, because a wrapped one could not be rewritten, and erased to its end,
+    // because the line before may have been longer.
     line.resize(std::min(line.size(), static_cast<std::size_t>(detail::width_of(out_) - 1)));
     fmt::print(out_, "\r{}\x1b[K", line);
   } else {
     fmt::print(out_, "{}\n", line);
   }
   std::fflush(out_);
-  line_open_ = rewrites_;
+  line_open_ = rewrites_line_;
   shown_ = Clock::now();
   recent_nats_ = 0;
   recent_tokens_ = 0;

@@ -1,11 +1,10 @@
-#include "train/loop/recent_losses.h"
+#include "fovea/train/loop/recent_losses.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace fovea::detail {
+namespace fovea {
 
-// Welford's update, with a weight that stops falling (Finch 2009).
 void RecentLosses::add(double loss) {
   ++count;
   const double weight = 1 / static_cast<double>(std::min(count, memory));
@@ -14,9 +13,9 @@ void RecentLosses::add(double loss) {
   variance = (1 - weight) * (variance + weight * difference * difference);
 }
 
-std::optional<double> RecentLosses::limit(double factor) const {
+std::optional<double> RecentLosses::limit(double sigmas) const {
   if (count < memory) return std::nullopt;
-  return mean + factor * std::sqrt(variance);
+  return mean + sigmas * std::sqrt(variance);
 }
 
-}  // namespace fovea::detail
+}  // namespace fovea

@@ -38,16 +38,15 @@ std::unique_ptr<Optimizer> make_optimizer(const Recipe& recipe, std::vector<Name
     case OptimizerKind::muon:
       break;
   }
-  return std::make_unique<Muon>(std::move(parameters),
-                                MuonOptions{.learning_rate = recipe.learning_rate,
-                                            .momentum = recipe.beta1,
-                                            .adam_rate_factor = recipe.adam_rate_factor,
-                                            .weight_decay = recipe.weight_decay,
-                                            .matrices = is_inner_matrix});
+  return std::make_unique<Muon>(std::move(parameters), MuonOptions{.learning_rate = recipe.learning_rate,
+                                                                   .momentum = recipe.beta1,
+                                                                   .adam_lr_scale = recipe.adam_lr_scale,
+                                                                   .weight_decay = recipe.weight_decay,
+                                                                   .matrices = is_inner_matrix});
 }
 
 Schedule make_schedule(const Recipe& recipe) {
-  return Schedule({.decay = recipe.schedule,
+  return Schedule({.kind = recipe.schedule,
                    .rate = recipe.learning_rate,
                    .final_rate = recipe.schedule == LrSchedule::constant ? 0 : recipe.final_learning_rate,
                    .steps = recipe.steps,

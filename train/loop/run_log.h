@@ -11,24 +11,22 @@
 
 namespace fovea::detail {
 
-/// The logs of a run. `log.jsonl` and `log.csv` have what is a function of the run, and no time: those of a
-/// resumed run are, byte by byte, those of a run that never stopped. Times are in `times.csv` and in
-/// TensorBoard's events, whose sizes are functions of the run.
+/// The logs of a run: log.jsonl, whose lines hold no times, so that a resumed run and one that was never
+/// stopped write the same bytes; and events for TensorBoard, which hold times, in files of the same size.
 class RunLog {
  public:
-  /// Bytes by the name of the file.
+  /// The sizes of the logs in bytes, by file name.
   using Sizes = std::map<std::string, std::uint64_t>;
 
-  /// Opens the logs in a folder to go on from these sizes; those that have none begin anew.
-  /// Throws: FileError, before any is cut.
+  /// Opens the logs in a folder and cuts each to the given size; a log without one starts empty.
+  /// Throws: FileError, before any log has been cut.
   RunLog(const std::filesystem::path& folder, const Sizes& sizes);
 
   /// Whether a folder has any of the logs.
   static bool exists(const std::filesystem::path& folder);
 
-  /// `tokens` have been learned from so far; the step ended after `seconds` in this process, of which it
-  /// took `duration`.
-  void step(const StepReport& report, std::int64_t tokens, double seconds, double duration);
+  /// `total_tokens`: the targets learned from so far.
+  void step(const StepReport& report, std::int64_t total_tokens);
   void evaluation(const EvaluationReport& report);
 
   void flush();
@@ -39,7 +37,7 @@ class RunLog {
  private:
   using Clock = std::chrono::steady_clock;
 
-  AppendFile jsonl_, csv_, times_, events_;
+  AppendFile jsonl_, events_;
   Clock::time_point flushed_ = Clock::now();
 };
 

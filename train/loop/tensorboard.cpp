@@ -8,8 +8,8 @@
 namespace fovea::detail {
 namespace {
 
-// Protocol buffers: a field is its number and wire type, then a variable-length integer, 8 or 4 bytes, or a
-// length and so many bytes.
+// In a protocol buffer, a field begins with its number and wire type. Its value follows: a variable-length
+// integer, 8 bytes, 4 bytes, or a length and that many bytes.
 enum WireType : std::uint8_t { integer = 0, bytes_8 = 1, text = 2, bytes_4 = 5 };
 
 std::string varint(std::uint64_t value) {
@@ -33,12 +33,12 @@ std::string text_field(unsigned field, std::string_view value) {
   return key(field, text).append(varint(value.size())).append(value);
 }
 
-// Field numbers of Event, Summary and Summary.Value.
+// The field numbers of the messages Event, Summary and Summary.Value.
 constexpr unsigned event_time = 1, event_step = 2, event_version = 3, event_summary = 5;
 constexpr unsigned summary_value = 1;
 constexpr unsigned value_tag = 1, value_simple = 2;
 
-// A checksum of data that hold checksums would be weak, so it is changed.
+// The TFRecord format masks its checksums, because the checksum of data that contain checksums is weak.
 std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8U; }
 
 std::string tf_record(std::string_view data) {

@@ -2,22 +2,21 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <string_view>
 
 #include "autograd/base/text.h"
 #include "fovea/autograd/base/export.h"
 
-// What programs need to know to write for people. The library's own, shared with its program.
+// What is known of a terminal. Shared by the library and its program.
 namespace fovea::detail {
 
-/// The value of an environment variable, or nothing.
+/// The value of an environment variable; empty if it is not set.
 FOVEA_API std::string_view environment(const char* name);
 
 /// Whether the stream is a terminal on which a line can be rewritten.
 FOVEA_API bool is_terminal(std::FILE* stream);
 
-/// Columns of the terminal, or 80 where there is none.
+/// The number of columns of the terminal; 80 if the stream is none.
 FOVEA_API std::int64_t width_of(std::FILE* stream);
 
 }  // namespace fovea::detail

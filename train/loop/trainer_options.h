@@ -6,11 +6,10 @@
 
 namespace fovea::detail {
 
-/// Throws: ValueError for options that make no sense.
+/// Throws: ValueError for an option outside its range.
 void check_options(const TrainerOptions& options);
 
-/// Throws: ValueError for a parameter of the optimizer that is not among the model's, the same tensor by the
-/// same name.
-void check_parameters(const std::vector<NamedTensor>& known, const Optimizer& optimizer);
+/// Throws: ValueError if a parameter of the optimizer is not the model's tensor of the same name.
+void check_parameters(const std::vector<NamedTensor>& of_model, const Optimizer& optimizer);
 
 }  // namespace fovea::detail

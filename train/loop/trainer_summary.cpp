@@ -1,8 +1,7 @@
 #include <cmath>
 
+#include "autograd/base/text.h"
 #include "fovea/train/loop/trainer.h"
-#include "train/loop/terminal.h"
-#include "train/loop/trainer_state.h"
 
 namespace fovea {
 
@@ -27,14 +26,15 @@ std::string Trainer::summary() const {
   };
   const auto next_batch = [&](std::int64_t index) -> std::optional<Batch> {
     if (index > 0) return std::nullopt;
-    Rng rng(state_->data_rng);
-    return source_(state_->batches, rng);
+    Rng rng(status_.data_rng);
+    return source_(status_.batches, rng);
   };
   const Evaluation first = fovea::evaluate(model, next_batch, options_.loss.ignore_index);
-  if (first.tokens == 0) return text + "\nloss        no targets in the next batch";
-  return text + fmt::format("\nloss        {:.4f} at {}; ln V = {:.4f}, V = {}", first.loss,
-                            state_->step == 0 ? "first" : fmt::format("step {}", state_->step),
-                            std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
+  if (first.tokens == 0) return text + "\nloss        unknown: the next batch has no target";
+  return text +
+         fmt::format("\nloss        {:.4f} {}; ln V = {:.4f}, V = {}", first.loss,
+                     status_.step == 0 ? "before training" : fmt::format("after step {}", status_.step),
+                     std::log(static_cast<double>(vocabulary)), with_commas(vocabulary));
 }
 
 }  // namespace fovea

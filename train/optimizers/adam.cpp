@@ -10,14 +10,14 @@ Adam::Adam(std::vector<NamedTensor> parameters, const AdamOptions& options)
     : Adam("Adam", std::move(parameters), options, {}) {}
 
 Adam::Adam(const char* name, std::vector<NamedTensor> parameters, const AdamOptions& options,
-           const std::optional<WeightDecay>& decay, const std::function<bool(const NamedTensor&)>& updates)
+           const std::optional<WeightDecay>& decay, const std::function<bool(const NamedTensor&)>& uses_adam)
     : Optimizer(name, std::move(parameters), options.learning_rate, options.groups, decay),
       beta1_(options.beta1),
       beta2_(options.beta2),
       eps_(options.eps),
-      m_(add_state("m", false, updates)),
-      v_(add_state("v", false, updates)),
-      updates_(add_state("updates", true, updates)) {
+      m_(add_state("m", false, uses_adam)),
+      v_(add_state("v", false, uses_adam)),
+      updates_(add_state("updates", true, uses_adam)) {
   check_option("beta1", beta1_, 0, 1);
   check_option("beta2", beta2_, 0, 1);
   check_option("eps", eps_, 0, std::numeric_limits<double>::infinity());
@@ -32,7 +32,7 @@ void Adam::update(std::size_t i, const Tensor& gradient, double rate) {
     const T corrected_rate = static_cast<T>(rate / (1 - std::pow(beta1_, t)));
     const T root_scale = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2_, t)));
     const T eps = static_cast<T>(eps_);
-    const T kept = static_cast<T>(1 - rate * settings()[i].weight_decay);
+    const T decay = static_cast<T>(1 - rate * settings()[i].weight_decay);
     T* p = parameter.mutable_data<T>();
     T* m = m_[i].mutable_data<T>();
     T* v = v_[i].mutable_data<T>();
@@ -40,7 +40,7 @@ void Adam::update(std::size_t i, const Tensor& gradient, double rate) {
     detail::for_each_element(parameter.numel(), [=](std::int64_t j) {
       m[j] = beta1 * m[j] + rest1 * g[j];
       v[j] = beta2 * v[j] + rest2 * g[j] * g[j];
-      p[j] = kept * p[j] - corrected_rate * m[j] / (std::sqrt(v[j]) * root_scale + eps);
+      p[j] = decay * p[j] - corrected_rate * m[j] / (std::sqrt(v[j]) * root_scale + eps);
     });
   });
 }

@@ -28,7 +28,7 @@ std::vector<NamedGradient> gradients_of(const std::vector<NamedTensor>& paramete
   return gradients;
 }
 
-// The sum of (scale x)^2 in f64: eight sums side by side in a chunk, then chunk by chunk.
+// The sum of (scale x)^2 in f64. Each chunk is summed in eight lanes, and chunks are added in order.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n, double scale) {
   std::vector<double> sums(static_cast<std::size_t>((n + chunk_size - 1) / chunk_size));
@@ -58,15 +58,15 @@ double sum_of_squares(const std::vector<NamedGradient>& gradients, double scale)
   return total;
 }
 
-// The largest absolute value. Throws: NonFiniteError at the first element that is not finite.
+// The largest absolute value of all. Throws: NonFiniteError at the first element that is not finite.
 double largest_of(const std::vector<NamedGradient>& gradients) {
   double largest = 0;
   for (const auto& [parameter, gradient] : gradients) {
     for (const double value : gradient.to_vector()) {
       if (!std::isfinite(value)) {
         fail<NonFiniteError>(
-            "[clip_gradients] the gradient of '{}', shape {}, holds {}: skip this step, or find "
-            "where it arises with an Anomaly scope",
+            "[clip_gradients] the gradient of '{}', shape {}, holds {}: skip this step, or find the op that "
+            "produces it with an Anomaly scope",
             parameter->name, to_string(gradient.shape()), value);
       }
       largest = std::max(largest, std::abs(value));
@@ -78,13 +78,13 @@ double largest_of(const std::vector<NamedGradient>& gradients) {
 double norm_of(const std::vector<NamedGradient>& gradients) {
   const double squares = sum_of_squares(gradients, 1);
   if (std::isfinite(squares) && squares > 1e-280) return std::sqrt(squares);
-  // Something is not finite, or squares leave the range of f64: a power of two brings them back, exactly.
+  // An element is not finite, or squares leave the range of f64. A power of two brings them back exactly.
   const double largest = largest_of(gradients);
   if (largest == 0) return 0;
   const double scale = std::ldexp(1.0, std::min(1000, -std::ilogb(largest)));
   const double norm = std::sqrt(sum_of_squares(gradients, scale)) / scale;
   if (std::isinf(norm))
-    fail<NonFiniteError>("[clip_gradients] the norm overflows: an element is {}", largest);
+    fail<NonFiniteError>("[clip_gradients] the norm overflows f64: the largest element is {}", largest);
   return norm;
 }
 
@@ -103,13 +103,14 @@ Tensor scaled(const Tensor& gradient, double factor) {
 
 }  // namespace
 
-double clip_gradients(const std::vector<NamedTensor>& parameters, double limit) {
-  if (!(limit >= 0)) fail<ValueError>("[clip_gradients] the limit is {}: it must be 0 or more", limit);
+double clip_gradients(const std::vector<NamedTensor>& parameters, double max_norm) {
+  if (!(max_norm >= 0)) fail<ValueError>("[clip_gradients] max_norm is {}: it must be 0 or more", max_norm);
   std::vector<NamedGradient> gradients = gradients_of(parameters);
   const double norm = norm_of(gradients);
-  if (norm <= limit) return norm;
-  // New arrays, for other handles may share the old ones; and all of them before the first is put in place.
-  for (auto& [parameter, gradient] : gradients) gradient = scaled(gradient, limit / norm);
+  if (norm <= max_norm) return norm;
+  // The results are new arrays, because other handles may share the old ones. All are computed before the
+  // first is set, so that a failed allocation changes nothing.
+  for (auto& [parameter, gradient] : gradients) gradient = scaled(gradient, max_norm / norm);
   for (const auto& [parameter, gradient] : gradients) parameter->tensor.set_grad(gradient);
   return norm;
 }

@@ -11,7 +11,8 @@ namespace fovea {
 
 Ema::Ema(std::vector<NamedTensor> parameters, double decay)
     : parameters_(std::move(parameters)), decay_(decay) {
-  if (parameters_.empty()) fail<ValueError>("[Ema] there are no parameters to average");
+  if (parameters_.empty())
+    fail<ValueError>("[Ema] the list of parameters is empty: does the layer's `visit` name any?");
   if (!(decay >= 0 && decay < 1)) fail<ValueError>("[Ema] decay is {}: it must be in [0, 1)", decay);
   for (const auto& [name, tensor] : parameters_) {
     if (!tensor.is_contiguous()) fail<ValueError>("[Ema] '{}' is not in row-major order", name);
@@ -21,7 +22,7 @@ Ema::Ema(std::vector<NamedTensor> parameters, double decay)
 
 void Ema::check_not_swapped(const char* function) const {
   if (swapped_) {
-    fail<ValueError>("[{}] weights and averages are swapped: call swap() again before", function);
+    fail<ValueError>("[{}] weights and averages are swapped: call swap() again first", function);
   }
 }
 
@@ -52,14 +53,15 @@ void Ema::swap() {
 void Ema::copy_to(const std::vector<NamedTensor>& parameters) const {
   check_not_swapped("Ema::copy_to");
   if (parameters.size() != parameters_.size()) {
-    fail<ValueError>("[Ema::copy_to] there are {} averages and {} parameters", parameters_.size(),
-                     parameters.size());
+    fail<ValueError>(
+        "[Ema::copy_to] there are {} averages but {} parameters: pass those of a model of the same kind",
+        parameters_.size(), parameters.size());
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, to] = parameters[i];
     const auto& [own_name, own] = parameters_[i];
     if (name != own_name || to.shape() != own.shape()) {
-      fail<ValueError>("[Ema::copy_to] parameter {} is '{}' {}, and the average there is of '{}' {}", i, name,
+      fail<ValueError>("[Ema::copy_to] parameter {} is '{}' {}, but the average is of '{}' {}", i, name,
                        to_string(to.shape()), own_name, to_string(own.shape()));
     }
     if (!to.is_contiguous()) fail<ValueError>("[Ema::copy_to] '{}' is not in row-major order", name);

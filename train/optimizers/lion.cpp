@@ -18,15 +18,15 @@ void Lion::update(std::size_t i, const Tensor& gradient) {
   dispatch(parameter.dtype(), [&]<class T>() {
     const T beta1 = static_cast<T>(beta1_), rest1 = static_cast<T>(1 - beta1_);
     const T beta2 = static_cast<T>(beta2_), rest2 = static_cast<T>(1 - beta2_);
-    const T rate = static_cast<T>(rate_of(i)), kept = static_cast<T>(decay_multiplier(i));
+    const T rate = static_cast<T>(rate_of(i)), decay = static_cast<T>(decay_multiplier(i));
     T* p = parameter.mutable_data<T>();
     T* m = momentum_[i].mutable_data<T>();
     const T* g = gradient.data<T>();
     detail::for_each_element(parameter.numel(), [=](std::int64_t j) {
       const T direction = beta1 * m[j] + rest1 * g[j];
-      // Zero and NaN are their own signs.
+      // The sign of zero is zero, and that of NaN is NaN.
       const T sign = direction > 0 ? T(1) : direction < 0 ? T(-1) : direction;
-      p[j] = kept * p[j] - rate * sign;
+      p[j] = decay * p[j] - rate * sign;
       m[j] = beta2 * m[j] + rest2 * g[j];
     });
   });

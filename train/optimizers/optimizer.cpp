@@ -34,7 +34,7 @@ Optimizer::Optimizer(const char* name, std::vector<NamedTensor> parameters, doub
 
 void Optimizer::check_parameters() const {
   if (parameters_.empty()) {
-    fail<ValueError>("[{}] there are no parameters: does the layer's `visit` name any?", name_);
+    fail<ValueError>("[{}] the list of parameters is empty: does the layer's `visit` name any?", name_);
   }
   std::set<const detail::TensorImpl*> seen;
   for (const auto& [parameter, tensor] : parameters_) {
@@ -49,7 +49,8 @@ void Optimizer::check_parameters() const {
                        parameter, to_string(tensor.shape()));
     }
     if (!seen.insert(&detail::impl_of(tensor)).second) {
-      fail<ValueError>("[{}] '{}' is in the list twice, and would be updated twice", name_, parameter);
+      fail<ValueError>("[{}] '{}' is in the list of parameters twice, so it would be updated twice", name_,
+                       parameter);
     }
   }
 }
@@ -60,13 +61,14 @@ void Optimizer::join_groups(const std::vector<ParameterGroup>& groups, bool may_
     check_option("a group's lr_scale", lr_scale, 0, infinity);
     if (weight_decay) check_option("a group's weight_decay", *weight_decay, 0, infinity);
     if (weight_decay && !may_decay) {
-      fail<ValueError>("[{}] group '{}' has a weight decay, and this optimizer has none: use AdamW", name_,
-                       pattern);
+      fail<ValueError>(
+          "[{}] group '{}' has a weight decay, but this optimizer does not support one: use AdamW", name_,
+          pattern);
     }
-    bool fits_any = false, has_any = false;
+    bool matches_any = false, has_any = false;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!name_matches(pattern, parameters_[i].name)) continue;
-      fits_any = true;
+      matches_any = true;
       if (taken[i]) continue;
       has_any = taken[i] = true;
       settings_[i] = {pattern, lr_scale, weight_decay.value_or(settings_[i].weight_decay)};
@@ -74,8 +76,9 @@ void Optimizer::join_groups(const std::vector<ParameterGroup>& groups, bool may_
     if (!has_any) {
       fail<ValueError>(
           "[{}] group '{}' {}", name_, pattern,
-          fits_any ? "has no parameter that is not in a group before it: narrow patterns come first"
-                   : fmt::format("fits no parameter: their names are like '{}'", parameters_.front().name));
+          matches_any
+              ? "matches only parameters that an earlier group has: put narrow patterns first"
+              : fmt::format("matches no parameter: their names are like '{}'", parameters_.front().name));
     }
   }
 }

@@ -10,7 +10,7 @@ Sgd::Sgd(std::vector<NamedTensor> parameters, const SgdOptions& options)
       nesterov_(options.nesterov) {
   check_option("momentum", momentum_, 0, 1);
   if (nesterov_ && momentum_ == 0) {
-    fail<ValueError>("[Sgd] nesterov is set and momentum is 0: give it a momentum, such as 0.9");
+    fail<ValueError>("[Sgd] nesterov is set, but momentum is 0: set a momentum, such as 0.9");
   }
   if (momentum_ > 0) velocity_ = add_state("momentum");
 }

@@ -6,7 +6,7 @@
 
 namespace fovea::detail {
 
-/// Calls f(i) for the elements of a parameter, on several threads.
+/// Calls f(i) for each of the n elements of a parameter, on several threads.
 template <class F>
 void for_each_element(std::int64_t n, const F& f) {
   constexpr std::int64_t chunk = 1 << 14;

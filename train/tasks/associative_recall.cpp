@@ -54,7 +54,7 @@ std::unique_ptr<Task> associative_recall() {
                  .optimizer = OptimizerKind::muon,
                  .beta1 = 0.95,
                  .weight_decay = 0.01,
-                 .adam_rate_factor = 0.25,
+                 .adam_lr_scale = 0.25,
                  .learning_rate = 0.02,
                  .final_learning_rate = 0.002}});
 }

@@ -11,7 +11,7 @@ void (*handler_of(int signal))(int) {
   return now.sa_handler;
 }
 
-TEST_CASE("Interrupt: remembers the signal, and lets the next one through", "[trainer]") {
+TEST_CASE("Interrupt: remembers the first signal, and restores the default for the next", "[trainer]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
   const auto before = handler_of(signal);
   {
@@ -30,7 +30,7 @@ TEST_CASE("Interrupt: remembers the signal, and lets the next one through", "[tr
   CHECK_FALSE(anew.requested());
 }
 
-TEST_CASE("Interrupt: a signal that is ignored stays so", "[trainer]") {
+TEST_CASE("Interrupt: a signal that was ignored stays ignored", "[trainer]") {
   const auto before = std::signal(SIGINT, SIG_IGN);
   {
     const Interrupt interrupt;

@@ -1,7 +1,6 @@
-// Kills a run, resumes it, and compares all that it leaves, logs and checkpoints, with what a run leaves that
-// was never stopped.
+// Kills a run, resumes it, and compares its checkpoints and logs with those of a run that was never stopped.
 //   kill_and_resume PROGRAM FOLDER N      kills N times at random instants
-//   kill_and_resume PROGRAM FOLDER each   kills once at each thing that a small run does with its files
+//   kill_and_resume PROGRAM FOLDER each   kills a small run once at each of its operations on files
 // PROGRAM is kill_run; FOLDER is made anew.
 
 #include <fmt/format.h>
@@ -28,7 +27,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// Runs are of the usual size, or small ones that kill themselves at an operation.
+// Starts a run: a small one that kills itself at an operation if that is given, else one of the usual size.
 pid_t start(const fs::path& program, const fs::path& folder, const char* operation = nullptr) {
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("can't fork");
@@ -39,7 +38,7 @@ pid_t start(const fs::path& program, const fs::path& folder, const char* operati
   return child;
 }
 
-// Whether the run was killed; it is an error if it failed.
+// Waits for the run, and returns whether it was killed. A run that failed is an error.
 bool was_killed(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
@@ -60,12 +59,12 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// In the midst of what the runs were killed.
+/// What the runs were doing when they were killed.
 struct Phases {
   int before_first_checkpoint = 0;
-  int saving = 0;    // a temporary file is there
-  int removing = 0;  // more checkpoints than are kept
-  int between = 0;   // at none of these
+  int saving = 0;    // there is a temporary file
+  int removing = 0;  // there are more checkpoints than are kept
+  int between = 0;   // none of these
 
   void count(const fs::path& folder) {
     int temporary = 0, checkpoints = 0;
@@ -82,9 +81,9 @@ struct Phases {
   }
 };
 
-// Times are in the others.
-bool is_function_of_run(const fs::path& name) {
-  return name == "log.jsonl" || name == "log.csv" || name.parent_path() == "checkpoints";
+// Whether a file must be bit by bit the same. TensorBoard's events hold times, so only their size is.
+bool holds_no_times(const fs::path& name) {
+  return name == "log.jsonl" || name.parent_path() == "checkpoints";
 }
 
 std::string differences(const fs::path& expected, const fs::path& found) {
@@ -94,8 +93,8 @@ std::string differences(const fs::path& expected, const fs::path& found) {
     if (!entry.is_regular_file()) continue;
     ++files[0];
     const fs::path name = fs::relative(entry.path(), expected);
-    const bool same = is_function_of_run(name) ? bytes_of(entry.path()) == bytes_of(found / name)
-                                               : fs::file_size(entry.path()) == fs::file_size(found / name);
+    const bool same = holds_no_times(name) ? bytes_of(entry.path()) == bytes_of(found / name)
+                                           : fs::file_size(entry.path()) == fs::file_size(found / name);
     if (!same) text += " " + name.string();
   }
   for (const auto& entry : fs::recursive_directory_iterator(found))
@@ -120,7 +119,7 @@ bool kill_at_random(const fs::path& program, const fs::path& folder, int kills) 
   int runs = 0, killed = 0;
   for (bool done = false; !done || killed < kills;) {
     const fs::path run = folder / std::to_string(runs);
-    // A run that has not begun is killed early, so that this is tried too.
+    // A new run is killed early, so that kills before its first checkpoint are tried, too.
     const Seconds delay = whole * rng.uniform() * (fs::exists(run / "checkpoints") ? 0.25 : 0.03);
     done = killed < kills ? !killed_after(delay, program, run) : !was_killed(start(program, run));
     if (!done) {

@@ -1,7 +1,6 @@
-// A run to be killed: `kill_run FOLDER` starts it, or goes on where it was, until it is done. It spends much
-// of its time in saving.
-//   kill_run FOLDER N is a smaller one, which kills itself at the N-th thing that it does with a file; at
-// none, if N is 0.
+// A run that kill_and_resume kills: `kill_run FOLDER` starts it, or resumes it, and trains to its end. It
+// saves often, so that many kills hit it while it saves.
+//   kill_run FOLDER N is a smaller run that kills itself at its N-th operation on a file; if N is 0, at none.
 
 #include <fmt/core.h>
 #include <sys/syscall.h>
@@ -14,7 +13,7 @@
 #include <unistd.h>
 
 #include "fovea/layers/gpt.h"
-#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/loop/run.h"
 #include "fovea/train/loop/trainer.h"
 #include "fovea/train/optimizers/schedule.h"
 
@@ -32,7 +31,7 @@ void die_if_last() {
 
 }  // namespace
 
-// In place of the C library's: what the library calls to change files.
+// These replace the functions of the C library by which Fovea changes files.
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the names there are reserved
 extern "C" {
 ssize_t write(int file, const void* bytes, std::size_t n) {
@@ -79,7 +78,7 @@ Batch draw(std::int64_t rows, Rng& rng) {
   return {inputs, Indices({rows, 13}, fill)};
 }
 
-/// Each word by the one before: few tensors, and so few writes.
+/// Predicts each token from the one before. It has a single tensor, so that a checkpoint takes few writes.
 struct Bigram {
   Tensor W;  // (V, V)
   Dropout drop{0.1};
@@ -89,28 +88,28 @@ struct Bigram {
 };
 
 template <class Model>
-void run(const Model& model, Optimizer& optimizer, const TrainerOptions& options) {
+void train(const Model& model, Optimizer& optimizer, const TrainerOptions& options,
+           const std::filesystem::path& folder, std::int64_t checkpoint_every) {
   const auto source = [](std::int64_t index, Rng& rng) { return std::optional(draw(2 + index % 3, rng)); };
   Trainer trainer(model, optimizer, source, options);
-  if (latest_checkpoint(options.folder)) trainer.resume();
+  const Run run(folder, trainer,
+                {.resume = latest_checkpoint(folder).has_value(), .checkpoint_every = checkpoint_every});
   trainer.run();
 }
 
-TrainerOptions options_of(const std::filesystem::path& folder) {
+TrainerOptions trainer_options() {
   const auto evaluation = [](std::int64_t index) -> std::optional<Batch> {
     Rng of_batch(static_cast<std::uint64_t>(index));
     return index < 2 ? std::optional(draw(3, of_batch)) : std::nullopt;
   };
   return {.steps = 120,
-          .learning_rate = Schedule({.decay = LrSchedule::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
+          .learning_rate = Schedule({.kind = LrSchedule::cosine, .rate = 3e-3, .steps = 120, .warmup = 3}),
           .accumulate = 2,
           .clip = 1,
-          .average = 0.9,
-          .outlier = 2,
+          .ema_decay = 0.9,
+          .skip_loss_above_sigma = 2,
           .evaluation = evaluation,
-          .evaluate_every = 7,
-          .folder = folder,
-          .checkpoint_every = 5};
+          .evaluate_every = 7};
 }
 
 void usual_run(const std::filesystem::path& folder) {
@@ -123,18 +122,17 @@ void usual_run(const std::filesystem::path& folder) {
                    .block = {.attention = {.dropout = 0.1}, .dropout = 0.1}},
                   rng);
   AdamW optimizer(named_parameters(model));
-  run(model, optimizer, options_of(folder));
+  train(model, optimizer, trainer_options(), folder, 5);
 }
 
 void small_run(const std::filesystem::path& folder) {
   Rng rng(5);
   const Bigram model{parameter(randn({17, 17}, rng))};
   Sgd optimizer(named_parameters(model), {.momentum = 0.9});
-  TrainerOptions options = options_of(folder);
+  TrainerOptions options = trainer_options();
   options.steps = 5;
   options.evaluate_every = 3;
-  options.checkpoint_every = 2;
-  run(model, optimizer, options);
+  train(model, optimizer, options, folder, 2);
 }
 
 }  // namespace

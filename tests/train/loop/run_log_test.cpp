@@ -1,6 +1,6 @@
 #include "train/loop/run_log.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <fstream>
 #include <iterator>
@@ -12,6 +12,8 @@
 
 namespace fovea::detail {
 namespace {
+
+constexpr const char* events_name = "events.out.tfevents.fovea";
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -25,67 +27,63 @@ StepReport report_of(std::int64_t step, const std::string& skipped = {}) {
           .tokens = 5,
           .learning_rate = 0.1,
           .gradient_norm = 2,
+          .seconds = 0.25,
           .skipped = skipped};
 }
 
-TEST_CASE("RunLog: steps and evaluations, without times", "[trainer]") {
+TEST_CASE("RunLog: log.jsonl has steps and evaluations, without times", "[trainer]") {
   const TemporaryFolder folder;
   {
     RunLog log(folder.path(), {});
-    log.step(report_of(1), 5, 0.5, 0.25);
+    log.step(report_of(1), 5);
     log.evaluation({.step = 1, .loss = 1.5, .tokens = 7, .best = true});
-    log.step(report_of(2, "gradient of \"W\", b\xff is not finite"), 5, 0.75, 0.25);
+    log.step(report_of(2, "gradient of \"W\", b\xff is not finite"), 5);
   }
   CHECK(text_of(folder / "log.jsonl") ==
         "{\"step\":1,\"loss\":0.3333333333333333,\"learning_rate\":0.1,\"gradient_norm\":2.0,\"tokens\":5}\n"
         "{\"step\":1,\"validation_loss\":1.5,\"validation_tokens\":7,\"best\":true}\n"
         "{\"step\":2,\"loss\":null,\"learning_rate\":0.1,\"gradient_norm\":2.0,\"tokens\":5,"
         "\"skipped\":\"gradient of \\\"W\\\", b\xef\xbf\xbd is not finite\"}\n");
-  CHECK(text_of(folder / "log.csv") ==
-        "step,loss,learning_rate,gradient_norm,tokens,validation_loss,skipped\n"
-        "1,0.3333333333333333,0.1,2,5,,\n"
-        "1,,,,,1.5,\n"
-        "2,nan,0.1,2,5,,\"gradient of \"\"W\"\", b\xff is not finite\"\n");
-  CHECK(text_of(folder / "times.csv") ==
-        "step,seconds,tokens_per_second\n"
-        "1,         0.500,          20.0\n"
-        "2,         0.750,          20.0\n");
   CHECK(RunLog::exists(folder.path()));
 }
 
-TEST_CASE("RunLog: goes on from where it was, and nothing is cut if one can't", "[trainer]") {
+TEST_CASE("RunLog: continues at the given sizes, and cuts no log if one of them is too short", "[trainer]") {
   const TemporaryFolder folder;
   RunLog::Sizes sizes;
   {
     RunLog log(folder.path(), {});
-    log.step(report_of(1), 5, 0.5, 0.25);
+    log.step(report_of(1), 5);
     log.sync();
     sizes = log.sizes();
-    CHECK(sizes.size() == 4);
+    CHECK(sizes.size() == 2);
     for (const auto& [name, size] : sizes) CHECK(std::filesystem::file_size(folder / name) == size);
-    log.step(report_of(2), 10, 0.5, 0.25);
+    log.step(report_of(2), 10);
   }
-  const std::string events = text_of(folder / "events.out.tfevents.fovea");
+  const std::string jsonl = text_of(folder / "log.jsonl"), events = text_of(folder / events_name);
   RunLog::Sizes wrong = sizes;
-  wrong["events.out.tfevents.fovea"] = events.size() + 1;
+  wrong[events_name] = events.size() + 1;
   CHECK_THROWS_AS(RunLog(folder.path(), wrong), FileError);
-  CHECK_THAT(text_of(folder / "log.csv"), ContainsSubstring("\n2,"));
+  CHECK(text_of(folder / "log.jsonl") == jsonl);
+  CHECK_THAT(jsonl, ContainsSubstring("{\"step\":2,"));
   {
     RunLog log(folder.path(), sizes);
     CHECK(log.sizes() == sizes);
-    log.step(report_of(3), 15, 0.5, 0.25);
+    log.step(report_of(3), 15);
   }
-  CHECK(text_of(folder / "times.csv") ==
-        "step,seconds,tokens_per_second\n"
-        "1,         0.500,          20.0\n"
-        "3,         0.500,          20.0\n");
-  CHECK(text_of(folder / "events.out.tfevents.fovea").size() == events.size());
+  const auto line = [](int step, int tokens) {
+    return fmt::format(
+        "{{\"step\":{},\"loss\":0.3333333333333333,\"learning_rate\":0.1,\"gradient_norm\":2.0,"
+        "\"tokens\":{}}}\n",
+        step, tokens);
+  };
+  CHECK(text_of(folder / "log.jsonl") == line(1, 5) + line(3, 15));
+  CHECK(text_of(folder / events_name).size() == events.size());
 }
 
-TEST_CASE("RunLog: a folder in place of a log", "[trainer]") {
+TEST_CASE("RunLog: a folder in place of a log is an error with its path", "[trainer]") {
   const TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "log.csv");
-  CHECK_THROWS_WITH(RunLog(folder.path(), {}), ContainsSubstring("log.csv"));
+  std::filesystem::create_directories(folder / "log.jsonl");
+  CHECK_THROWS_WITH(RunLog(folder.path(), {}), ContainsSubstring("log.jsonl"));
 }
 
 }  // namespace

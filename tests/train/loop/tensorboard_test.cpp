@@ -8,7 +8,7 @@
 namespace fovea::detail {
 namespace {
 
-// A reader of its own, from the formats' descriptions: bit by bit where the writer has a table.
+// A reader written from the formats' descriptions alone. It computes checksums bit by bit, not by a table.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -61,7 +61,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-TEST_CASE("TensorBoard: a file begins with its version", "[tensorboard]") {
+TEST_CASE("TensorBoard: a file begins with a record of its version", "[tensorboard]") {
   const std::string bytes = tensorboard_beginning(1234.5);
   Reader file(bytes);
   Reader event(file.record());
@@ -73,7 +73,7 @@ TEST_CASE("TensorBoard: a file begins with its version", "[tensorboard]") {
   CHECK(event.done());
 }
 
-TEST_CASE("TensorBoard: scalars at a step", "[tensorboard]") {
+TEST_CASE("TensorBoard: a record holds scalars at a step", "[tensorboard]") {
   const std::vector<Scalar> scalars{{"loss", 1.75}, {"learning_rate", 1e-3}};
   const std::string bytes = tensorboard_record(2.25, 300, scalars);
   Reader file(bytes);

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/train/optimizers/schedule.h"
 #include "tests/support/catch.h"
@@ -12,7 +14,7 @@
 namespace fovea {
 namespace {
 
-// Logits that do not depend on the ids: one row, which is learned.
+// A model whose logits are one learned row, whatever the ids.
 struct Bias {
   Tensor b;  // (V,)
 
@@ -31,7 +33,7 @@ EvaluationSource without_rng(const BatchSource& source) {
   };
 }
 
-// Batches of one row, whose inputs do not matter.
+// Batches of one sequence. The model does not look at the inputs.
 BatchSource rows(std::vector<std::vector<std::int64_t>> targets) {
   return [targets = std::move(targets)](std::int64_t index, Rng&) -> std::optional<Batch> {
     if (index >= static_cast<std::int64_t>(targets.size())) return std::nullopt;
@@ -41,7 +43,7 @@ BatchSource rows(std::vector<std::vector<std::int64_t>> targets) {
   };
 }
 
-// The same row again and again.
+// The same batch forever.
 BatchSource always(const std::vector<std::int64_t>& targets) {
   return [batches = rows({targets})](std::int64_t, Rng& rng) { return batches(0, rng); };
 }
@@ -53,13 +55,13 @@ std::vector<StepReport> reports_of(Trainer& trainer) {
   return reports;
 }
 
-TEST_CASE("Trainer: a step's loss is the sum over targets by their number", "[trainer]") {
-  // -log p of the three words: 4, 1, and what is left.
+TEST_CASE("Trainer: the loss of a step is the sum over its targets, divided by their number", "[trainer]") {
+  // The three tokens have -log p of 4, of 1, and of what is left.
   const double p0 = std::exp(-4), p1 = std::exp(-1);
   const auto model_with = [&] {
     return Bias{parameter(tensor({std::log(p0), std::log(p1), std::log(1 - p0 - p1)}, f64))};
   };
-  // Means of 4 over 1 token and of 1 over 3 tokens.
+  // The batches have mean losses of 4 over 1 token and of 1 over 3 tokens.
   const Bias in_two = model_with(), in_one = model_with();
   Sgd two(named_parameters(in_two), {.learning_rate = 0.5});
   Sgd one(named_parameters(in_one), {.learning_rate = 0.5});
@@ -74,17 +76,16 @@ TEST_CASE("Trainer: a step's loss is the sum over targets by their number", "[tr
   CHECK(largest_difference(in_two.b, model_with().b) > 0.1);
 }
 
-TEST_CASE("Trainer: a step that the data end in counts its own targets", "[trainer]") {
+TEST_CASE("Trainer: the last step has fewer batches if the data ends within it", "[trainer]") {
   const Bias model = uniform_bias(), by_hand = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.5});
   Trainer trainer(model, optimizer, rows({{0}, {1}, {2, 2}, {0, ignored_target, 1}, {1}}),
                   {.steps = 100, .accumulate = 3});
   std::vector<StepReport> reports;
   trainer.on_step([&](const StepReport& report) { reports.push_back(report); });
-  const TrainingResult result = trainer.run();
-  CHECK(result.ending == Ending::data_ended);
-  CHECK(result.step == 2);
-  CHECK(result.tokens == 4 + 3);
+  CHECK(trainer.run() == StopReason::end_of_data);
+  CHECK(trainer.status().step == 2);
+  CHECK(trainer.status().tokens == 4 + 3);
   REQUIRE(reports.size() == 2);
   CHECK(reports[0].loss == Approx(std::log(3)));
   CHECK(reports[1].tokens == 3);
@@ -98,9 +99,9 @@ TEST_CASE("Trainer: a step that the data end in counts its own targets", "[train
   check_close(model.b, by_hand.b, 1e-7);
 }
 
-TEST_CASE("Trainer: the schedule's rate is used and reported exactly", "[trainer]") {
+TEST_CASE("Trainer: the learning rate of the schedule is used and reported exactly", "[trainer]") {
   const Schedule schedule(
-      {.decay = LrSchedule::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
+      {.kind = LrSchedule::cosine, .rate = 0.3, .final_rate = 0.01, .steps = 11, .warmup = 3});
   const Bias model = uniform_bias(), by_hand = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 7});
   Trainer trainer(model, optimizer, always({0, 0, 1}), {.steps = 11, .learning_rate = schedule});
@@ -119,7 +120,7 @@ TEST_CASE("Trainer: the schedule's rate is used and reported exactly", "[trainer
   check_close(model.b, by_hand.b, 1e-6);
 }
 
-TEST_CASE("Trainer: gradients are clipped, and the norm before is reported", "[trainer]") {
+TEST_CASE("Trainer: gradients are clipped, and the norm before clipping is reported", "[trainer]") {
   const Bias model = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 1});
   Trainer trainer(model, optimizer, always({0}), {.steps = 1, .clip = 0.125});
@@ -128,7 +129,8 @@ TEST_CASE("Trainer: gradients are clipped, and the norm before is reported", "[t
   CHECK(std::sqrt(sum(model.b * model.b).item()) == Approx(0.125));
 }
 
-TEST_CASE("Trainer: evaluation is the mean over targets, outside of training", "[trainer]") {
+TEST_CASE("Trainer: evaluation is the mean over targets, without the extras of the training loss",
+          "[trainer]") {
   const Bias model{parameter(tensor({-4, -1, std::log(1 - std::exp(-4) - std::exp(-1))}, f64))};
   Sgd optimizer(named_parameters(model), {.learning_rate = 0});
   Trainer trainer(model, optimizer, always({2}),
@@ -138,7 +140,7 @@ TEST_CASE("Trainer: evaluation is the mean over targets, outside of training", "
                    .evaluate_every = 2});
   std::vector<EvaluationReport> evaluations;
   trainer.on_evaluation([&](const EvaluationReport& report) { evaluations.push_back(report); });
-  const TrainingResult result = trainer.run();
+  trainer.run();
   REQUIRE(evaluations.size() == 3);
   const std::int64_t steps[] = {2, 4, 5};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -147,15 +149,15 @@ TEST_CASE("Trainer: evaluation is the mean over targets, outside of training", "
     CHECK(evaluations[i].tokens == 4);
     CHECK(evaluations[i].best == (i == 0));
   }
-  CHECK(result.evaluation == evaluations[0].loss);
-  CHECK(result.best_evaluation == evaluations[0].loss);
+  CHECK(trainer.status().evaluation == evaluations[0].loss);
+  CHECK(trainer.status().best_evaluation == evaluations[0].loss);
 }
 
-TEST_CASE("Trainer: averaged weights are what is evaluated", "[trainer]") {
+TEST_CASE("Trainer: averaged weights are evaluated, if there are any", "[trainer]") {
   const Bias model = uniform_bias(), averaged = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.5});
   Trainer trainer(model, optimizer, always({0, 1, 0}),
-                  {.steps = 3, .average = 0.75, .evaluation = without_rng(rows({{2, 1}}))});
+                  {.steps = 3, .ema_decay = 0.75, .evaluation = without_rng(rows({{2, 1}}))});
   Ema average(named_parameters(averaged), 0.75);
   Sgd its(named_parameters(averaged), {.learning_rate = 0.5});
   for (int step = 0; step < 3; ++step) {
@@ -164,7 +166,8 @@ TEST_CASE("Trainer: averaged weights are what is evaluated", "[trainer]") {
     its.step();
     average.update();
   }
-  const double evaluation = trainer.run().evaluation.value();
+  trainer.run();
+  const double evaluation = trainer.status().evaluation;
   CHECK(evaluation != Approx(cross_entropy(model(Indices{{2, 1}}), Indices{{2, 1}}).loss.item()));
   average.swap();
   CHECK(evaluation == Approx(cross_entropy(averaged(Indices{{2, 1}}), Indices{{2, 1}}).loss.item()));
@@ -174,55 +177,104 @@ TEST_CASE("Trainer: averaged weights are what is evaluated", "[trainer]") {
   CHECK(model.b.to_vector() == before);
 }
 
-TEST_CASE("Trainer: stops after `patience` evaluations without a lower loss", "[trainer]") {
+TEST_CASE("Trainer: early_stopping stops after that many evaluations without a lower loss", "[trainer]") {
   const Bias model = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.1});
-  // What is learned is not what is asked, so every evaluation but the first is worse than the one before.
-  Trainer trainer(
-      model, optimizer, always({0}),
-      {.steps = 1000, .evaluation = without_rng(rows({{1}})), .evaluate_every = 5, .patience = 3});
-  const TrainingResult result = trainer.run();
-  CHECK(result.ending == Ending::early_stop);
-  CHECK(result.step == 5 * (1 + 3));
-  CHECK(result.best_evaluation.value() < result.evaluation.value());
+  // The model learns to predict 0 and is evaluated on 1, so every evaluation is worse than the one before.
+  Trainer trainer(model, optimizer, always({0}),
+                  {.steps = 1000, .evaluation = without_rng(rows({{1}})), .evaluate_every = 5});
+  trainer.stop_when(early_stopping(3));
+  CHECK(trainer.run() == StopReason::no_improvement);
+  CHECK(trainer.status().step == 5 * (1 + 3));
+  CHECK(trainer.status().best_evaluation.value() < trainer.status().evaluation);
+  CHECK(trainer.run() == StopReason::no_improvement);
+  CHECK(trainer.status().step == 5 * (1 + 3));
 }
 
-TEST_CASE("Trainer: budgets, and a wish to stop", "[trainer]") {
+TEST_CASE("Trainer: stops when its steps are taken or a condition says so", "[trainer]") {
   const Bias model = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.1});
-  const auto run = [&](const TrainerOptions& options) {
-    return Trainer(model, optimizer, always({0, 1, 2}), options).run();
+  struct Outcome {
+    StopReason reason;
+    TrainerStatus status;
   };
-  CHECK(run({.steps = 7}).ending == Ending::finished);
-  CHECK(run({.steps = 7}).step == 7);
+  const auto train = [&](std::int64_t steps, const std::vector<StopCondition>& conditions) {
+    Trainer trainer(model, optimizer, always({0, 1, 2}), {.steps = steps});
+    for (const StopCondition& condition : conditions) trainer.stop_when(condition);
+    const StopReason reason = trainer.run();
+    return Outcome{reason, trainer.status()};
+  };
+  CHECK(train(7, {}).reason == StopReason::all_steps);
+  CHECK(train(7, {}).status.step == 7);
 
-  const TrainingResult by_tokens = run({.steps = 100, .tokens = 13});
-  CHECK(by_tokens.ending == Ending::out_of_tokens);
-  CHECK(by_tokens.tokens == 15);
+  const Outcome by_tokens = train(100, {token_budget(13)});
+  CHECK(by_tokens.reason == StopReason::token_budget);
+  CHECK(by_tokens.status.tokens == 15);
 
-  const TrainingResult by_time = run({.steps = 100, .seconds = 1e-12});
-  CHECK(by_time.ending == Ending::out_of_time);
-  CHECK(by_time.step == 1);
+  const Outcome by_time = train(100, {time_budget(1e-12)});
+  CHECK(by_time.reason == StopReason::time_budget);
+  CHECK(by_time.status.step == 1);
 
-  int asked = 0;
-  const auto stop_at_3 = [&] { return ++asked == 3; };
-  CHECK(run({.steps = 100, .stop = stop_at_3}).ending == Ending::interrupted);
-  CHECK(asked == 3);
-  asked = 0;
-  CHECK(run({.steps = 3, .stop = stop_at_3}).ending == Ending::finished);
+  const StopCondition at_3 = [](const TrainerStatus& status) {
+    return status.step == 3 ? std::optional(StopReason::interrupted) : std::nullopt;
+  };
+  const Outcome by_condition = train(100, {token_budget(1000), at_3, time_budget(1000)});
+  CHECK(by_condition.reason == StopReason::interrupted);
+  CHECK(by_condition.status.step == 3);
+  CHECK(train(3, {at_3}).reason == StopReason::all_steps);
+
+  CHECK_THROWS_AS(early_stopping(0), ValueError);
+  CHECK_THROWS_AS(token_budget(0), ValueError);
+  CHECK_THROWS_AS(time_budget(0), ValueError);
+  CHECK_THROWS_AS(time_budget(std::nan("")), ValueError);
 }
 
-TEST_CASE("Trainer: run again goes on after a stop", "[trainer]") {
+TEST_CASE("Trainer: is evaluated when training is complete, and not when it is only interrupted",
+          "[trainer]") {
+  for (const StopReason reason :
+       {StopReason::all_steps, StopReason::end_of_data, StopReason::no_improvement, StopReason::token_budget,
+        StopReason::time_budget, StopReason::interrupted}) {
+    const Bias model = uniform_bias();
+    Sgd optimizer(named_parameters(model), {.learning_rate = 0.1});
+    const BatchSource two_batches = rows({{0}, {1}});
+    const bool ends_itself = reason == StopReason::all_steps || reason == StopReason::end_of_data;
+    Trainer trainer(
+        model, optimizer, reason == StopReason::end_of_data ? two_batches : always({0}),
+        {.steps = reason == StopReason::all_steps ? 2 : 100, .evaluation = without_rng(rows({{1}}))});
+    if (!ends_itself) {
+      trainer.stop_when([=](const TrainerStatus& status) {
+        return status.step == 2 ? std::optional(reason) : std::nullopt;
+      });
+    }
+    std::vector<std::optional<StopReason>> step_ends;
+    trainer.on_step_end([&](std::optional<StopReason> stop) {
+      step_ends.push_back(stop);
+      CHECK((trainer.status().evaluated_at == 2) == (stop && is_final(*stop)));
+    });
+    CHECK(trainer.run() == reason);
+    CHECK(trainer.status().step == 2);
+    CHECK(is_final(reason) == (reason != StopReason::time_budget && reason != StopReason::interrupted));
+    CHECK(step_ends.back() == reason);
+    CHECK(step_ends.size() == (reason == StopReason::end_of_data ? 3 : 2));
+  }
+}
+
+TEST_CASE("Trainer: run continues after a stop", "[trainer]") {
   const Bias model = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.1});
-  int asked = 0;
-  Trainer trainer(model, optimizer, always({0, 1, 2}), {.steps = 7, .stop = [&] { return ++asked == 3; }});
-  CHECK(trainer.run().step == 3);
-  CHECK(trainer.step() == 3);
-  CHECK(trainer.run().step == 7);
+  bool asked = false;
+  Trainer trainer(model, optimizer, always({0, 1, 2}), {.steps = 7});
+  trainer.stop_when([&](const TrainerStatus& status) {
+    const bool stop = status.step == 3 && !std::exchange(asked, true);
+    return stop ? std::optional(StopReason::interrupted) : std::nullopt;
+  });
+  CHECK(trainer.run() == StopReason::interrupted);
+  CHECK(trainer.status().step == 3);
+  CHECK(trainer.run() == StopReason::all_steps);
+  CHECK(trainer.status().step == 7);
 }
 
-TEST_CASE("Trainer: a summary before the start", "[trainer]") {
+TEST_CASE("Trainer: the summary counts parameters and measures the next batch", "[trainer]") {
   const Bias model = uniform_bias();
   AdamW optimizer(named_parameters(model));
   int drawn = 0;
@@ -235,13 +287,13 @@ TEST_CASE("Trainer: a summary before the start", "[trainer]") {
   Trainer trainer(model, optimizer, source, {.steps = 3});
   CHECK(trainer.summary() ==
         "parameters  3, tied ones counted once: 0 decay, 3 do not\n"
-        "loss        1.0986 at first; ln V = 1.0986, V = 3");
+        "loss        1.0986 before training; ln V = 1.0986, V = 3");
   CHECK(drawn == 1);
   Trainer without(model, optimizer, rows({}), {});
-  CHECK_THAT(without.summary(), ContainsSubstring("no targets in the next batch"));
+  CHECK_THAT(without.summary(), ContainsSubstring("the next batch has no target"));
 }
 
-TEST_CASE("Trainer: what makes no sense is refused", "[trainer]") {
+TEST_CASE("Trainer: options outside their range are errors", "[trainer]") {
   const Bias model = uniform_bias(), other = uniform_bias();
   Sgd optimizer(named_parameters(model), {.learning_rate = 0.1});
   const auto make = [&](const TrainerOptions& options) {
@@ -252,16 +304,10 @@ TEST_CASE("Trainer: what makes no sense is refused", "[trainer]") {
   CHECK_THROWS_WITH(make({.accumulate = 0}), ContainsSubstring("accumulate"));
   CHECK_THROWS_AS(make({.clip = 0}), ValueError);
   CHECK_THROWS_AS(make({.clip = std::nan("")}), ValueError);
-  CHECK_THROWS_AS(make({.average = 1}), ValueError);
-  CHECK_THROWS_AS(make({.outlier = -1}), ValueError);
-  CHECK_THROWS_WITH(make({.evaluate_every = 3}), ContainsSubstring("need an evaluation"));
-  CHECK_THROWS_WITH(make({.evaluation = evaluation, .patience = 3}), ContainsSubstring("set evaluate_every"));
-  CHECK_THROWS_WITH(make({.checkpoint_every = 3}), ContainsSubstring("needs a folder"));
-  CHECK_THROWS_AS(make({.keep = 0}), ValueError);
-  CHECK_THROWS_AS(make({.seconds = 0}), ValueError);
-  CHECK_THROWS_AS(make({.tokens = 0}), ValueError);
-  CHECK_THROWS_AS(make({.metadata = {{"fovea.trainer", "x"}}}), ValueError);
-  CHECK_NOTHROW(make({.evaluation = evaluation, .evaluate_every = 3, .patience = 3}));
+  CHECK_THROWS_AS(make({.ema_decay = 1}), ValueError);
+  CHECK_THROWS_AS(make({.skip_loss_above_sigma = -1}), ValueError);
+  CHECK_THROWS_WITH(make({.evaluate_every = 3}), ContainsSubstring("evaluate_every needs an evaluation"));
+  CHECK_NOTHROW(make({.evaluation = evaluation, .evaluate_every = 3}));
   CHECK_THROWS_WITH(Trainer(other, optimizer, always({0})),
                     ContainsSubstring("the optimizer's parameter 'b' is not the model's"));
   CHECK_THROWS_AS(Trainer(model, optimizer, nullptr), ValueError);
@@ -270,7 +316,6 @@ TEST_CASE("Trainer: what makes no sense is refused", "[trainer]") {
   CHECK_THROWS_WITH(trainer.evaluate(), ContainsSubstring("no target in the evaluation's batches"));
   Trainer without(model, optimizer, always({0}));
   CHECK_THROWS_AS(without.evaluate(), ValueError);
-  CHECK_THROWS_AS(without.resume(), ValueError);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-TEST_CASE("clip_gradients: the common norm, before clipping", "[train]") {
+TEST_CASE("clip_gradients: returns the norm of all gradients before clipping", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const Tensor a = parameter(zeros({2}, dtype));
   const Tensor b = parameter(zeros({1, 1}, dtype));
@@ -35,20 +35,20 @@ TEST_CASE("clip_gradients: the common norm, before clipping", "[train]") {
   CHECK(clip_gradients({}, 1) == 0);
 }
 
-TEST_CASE("clip_gradients: squares beyond the range of the type", "[train]") {
+TEST_CASE("clip_gradients: squares outside the range of the dtype", "[train]") {
   SECTION("100 elements of 1e20 in f32, clipped to 1") {
     const Tensor p = parameter(zeros({100}));
     p.set_grad(full({100}, 1e20));
     CHECK(clip_gradients({{"p", p}}, 1) == Approx(1e21).epsilon(1e-7));
     for (const double value : p.grad().to_vector()) CHECK(value == Approx(0.1).epsilon(1e-7));
   }
-  SECTION("a factor that f32 does not hold") {
+  SECTION("a factor too small for f32") {
     const Tensor p = parameter(zeros({10'000}));
     p.set_grad(full({10'000}, 1e38));
     CHECK(clip_gradients({{"p", p}}, 1) == Approx(1e40).epsilon(1e-7));
     CHECK(p.grad().at({7}) == Approx(0.01).epsilon(1e-7));
   }
-  SECTION("the smallest number there is") {
+  SECTION("the smallest positive f64") {
     const Tensor p = parameter(zeros({2}, f64));
     p.set_grad(tensor({0, 5e-324}, f64));
     CHECK(clip_gradients({{"p", p}}, 1) == 5e-324);
@@ -59,7 +59,7 @@ TEST_CASE("clip_gradients: squares beyond the range of the type", "[train]") {
     p.set_grad(tensor({3 * scale, 4 * scale}, f64));
     CHECK(clip_gradients({{"p", p}}, infinity) == Approx(5 * scale).epsilon(1e-12).margin(0));
   }
-  SECTION("the largest norm there is") {
+  SECTION("a norm that overflows f64") {
     const Tensor p = parameter(zeros({2}, f64));
     p.set_grad(full({2}, 1.7e308, f64));
     CHECK_THROWS_AS(clip_gradients({{"p", p}}, 1), NonFiniteError);
@@ -83,7 +83,7 @@ TEST_CASE("clip_gradients: a norm that is not finite names the parameter and cha
   CHECK(a.grad().to_vector() == std::vector<double>{30, 40});
 }
 
-TEST_CASE("clip_gradients: limits that make no sense", "[train]") {
+TEST_CASE("clip_gradients: a negative or NaN max_norm is an error", "[train]") {
   const Tensor p = parameter(zeros({2}));
   p.set_grad(tensor({3, 4}));
   CHECK_THROWS_AS(clip_gradients({{"p", p}}, -1), ValueError);

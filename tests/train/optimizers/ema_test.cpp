@@ -13,7 +13,7 @@ void set(Tensor p, double value) {
   dispatch(p.dtype(), [&]<class T>() { std::fill_n(p.mutable_data<T>(), p.numel(), static_cast<T>(value)); });
 }
 
-TEST_CASE("Ema: averages by hand, in f32 and f64", "[train]") {
+TEST_CASE("Ema: averages as computed by hand, in f32 and f64", "[train]") {
   const Tensor p = parameter(full({3}, 8, GENERATE(f32, f64)));
   Ema average({{"p", p}}, 0.75);
   const auto value = [&] { return state(average).tensors[0].tensor.at({0}); };
@@ -29,7 +29,7 @@ TEST_CASE("Ema: averages by hand, in f32 and f64", "[train]") {
   CHECK(p.at({0}) == -2);
 }
 
-TEST_CASE("Ema: swapped in and out", "[train]") {
+TEST_CASE("Ema: swap exchanges weights and averages, and a second swap restores them", "[train]") {
   const Tensor p = parameter(full({3}, 8));
   Ema average({{"p", p}}, 0.75);
   set(p, 16);
@@ -46,7 +46,7 @@ TEST_CASE("Ema: swapped in and out", "[train]") {
   CHECK(state(average).tensors[0].tensor.at({1}) == 10);
 }
 
-TEST_CASE("Ema: copied into a clone, saved and loaded", "[train]") {
+TEST_CASE("Ema: averages are copied into a clone, saved and loaded", "[train]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   Ema average(named_parameters(layer), 0.5);
@@ -70,13 +70,13 @@ TEST_CASE("Ema: copied into a clone, saved and loaded", "[train]") {
   CHECK(other.W.to_vector() == untouched);
 }
 
-TEST_CASE("Ema: what makes no sense is refused", "[train]") {
+TEST_CASE("Ema: wrong arguments are errors", "[train]") {
   const Tensor p = parameter(zeros({3}));
   CHECK_THROWS_AS(Ema({}, 0.5), ValueError);
   CHECK_THROWS_AS(Ema({{"p", p}}, 1), ValueError);
   CHECK_THROWS_AS(Ema({{"p", p}}, -0.1), ValueError);
   const Ema average({{"p", p}}, 0.5);
-  CHECK_THROWS_WITH(average.copy_to({}), ContainsSubstring("1 averages and 0 parameters"));
+  CHECK_THROWS_WITH(average.copy_to({}), ContainsSubstring("1 averages but 0 parameters"));
   CHECK_THROWS_AS(average.copy_to({{"q", p}}), ValueError);
 }
 

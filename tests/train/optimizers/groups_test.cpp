@@ -24,7 +24,8 @@ struct Model {
   }
 };
 
-TEST_CASE("groups: rates and decay of their own, the first that fits counts", "[train]") {
+TEST_CASE("groups: have learning rates and weight decay of their own, and the first match counts",
+          "[train]") {
   const Model model;
   AdamW adamw(model.parameters(), {.learning_rate = 0.5,
                                    .weight_decay = 0.1,
@@ -39,13 +40,13 @@ TEST_CASE("groups: rates and decay of their own, the first that fits counts", "[
 
   model.set_gradients();
   adamw.step();
-  // Adam's first step is the rate, whatever the gradient.
+  // The first step of Adam is the learning rate, whatever the gradient.
   CHECK(model.embedding.at({0, 0}) == Approx(1 - 0.5));
   CHECK(model.W.at({0, 0}) == 1);
   CHECK(model.b.at({0}) == Approx(1 - 0.125 * 0.2 - 0.125));
 }
 
-TEST_CASE("groups: rates follow the optimizer's, in every one of them", "[train]") {
+TEST_CASE("groups: learning rates scale the optimizer's, in every optimizer", "[train]") {
   const std::vector<ParameterGroup> groups{{.pattern = "*.b", .lr_scale = 0.5}};
   const auto check = [&](const auto& make) {
     const Model one, two;
@@ -69,15 +70,15 @@ TEST_CASE("groups: rates follow the optimizer's, in every one of them", "[train]
   check([](auto p, auto g) { return std::make_unique<Muon>(p, MuonOptions{.groups = g}); });
 }
 
-TEST_CASE("groups: what makes no sense is refused", "[train]") {
+TEST_CASE("groups: wrong options are errors", "[train]") {
   const Model model;
   const auto with = [&](const std::vector<ParameterGroup>& groups) {
     AdamW(model.parameters(), {.groups = groups});
   };
   CHECK_THROWS_WITH(with({{.pattern = "block.*"}}),
-                    "[AdamW] group 'block.*' fits no parameter: their names are like 'embedding.table'");
+                    "[AdamW] group 'block.*' matches no parameter: their names are like 'embedding.table'");
   CHECK_THROWS_WITH(with({{.pattern = "*"}, {.pattern = "*.b"}}),
-                    ContainsSubstring("narrow patterns come first"));
+                    ContainsSubstring("put narrow patterns first"));
   CHECK_THROWS_AS(with({{.pattern = "*", .lr_scale = -1}}), ValueError);
   CHECK_THROWS_AS(with({{.pattern = "*", .weight_decay = -1}}), ValueError);
   CHECK_THROWS_AS(with({{.pattern = "*", .weight_decay = std::numeric_limits<double>::infinity()}}),
@@ -86,7 +87,7 @@ TEST_CASE("groups: what makes no sense is refused", "[train]") {
                     ContainsSubstring("[Adam] group '*' has a weight decay"));
 }
 
-TEST_CASE("parameter_table: who is in which group, and decays", "[train]") {
+TEST_CASE("parameter_table: shows the group, rate and decay of each parameter", "[train]") {
   const Model model;
   const AdamW adamw(
       model.parameters(),

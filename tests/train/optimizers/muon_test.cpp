@@ -13,13 +13,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// What the iteration makes of one singular value.
+// The iteration applied to one singular value.
 double iterated(double x, int steps) {
   for (int i = 0; i < steps; ++i) x = 3.4445 * x - 4.7750 * std::pow(x, 3) + 2.0315 * std::pow(x, 5);
   return x;
 }
 
-// A matrix with orthonormal columns, by Gram and Schmidt.
+// A random matrix with orthonormal columns, by the Gram-Schmidt process.
 std::vector<std::vector<double>> orthonormal(std::size_t columns, std::size_t rows, Rng& rng) {
   std::vector<std::vector<double>> q(columns, std::vector<double>(rows));
   for (std::size_t j = 0; j < columns; ++j) {
@@ -41,7 +41,8 @@ std::vector<std::vector<double>> orthonormal(std::size_t columns, std::size_t ro
   return q;
 }
 
-TEST_CASE("orthogonalized: singular vectors stay, singular values go through the polynomial", "[train]") {
+TEST_CASE("orthogonalized: keeps singular vectors, and applies the polynomial to singular values",
+          "[train]") {
   const bool is_tall = GENERATE(false, true);
   const int steps = GENERATE(1, 5);
   constexpr std::size_t rank = 3, rows = 5, columns = 11;
@@ -62,7 +63,7 @@ TEST_CASE("orthogonalized: singular vectors stay, singular values go through the
   const Tensor right = from_values(expected, {rows, columns}, f64);
   const Tensor found = orthogonalized(is_tall ? transpose(matrix) : matrix, steps);
   CHECK(max(abs((is_tall ? transpose(found) : found) - right)).item() < 1e-12);
-  // The norm of the argument counts for nothing, even where squares would overflow.
+  // The norm of the argument does not matter, even where its square would overflow.
   CHECK(max(abs(orthogonalized(1e200 * matrix, steps) - right)).item() < 1e-12);
   CHECK(max(abs(orthogonalized(1e-200 * matrix, steps) - right)).item() < 1e-12);
   CHECK(max(abs(to(orthogonalized(to(matrix, f32), steps), f64) - right)).item() < 1e-4);
@@ -76,7 +77,7 @@ TEST_CASE("orthogonalized: zeros, empty matrices and other ranks", "[train]") {
   CHECK_FALSE(orthogonalized(parameter(ones({2, 3}))).requires_grad());
 }
 
-TEST_CASE("Muon: momentum, scale and decay by the formula, over two steps", "[train]") {
+TEST_CASE("Muon: two steps follow the formula for momentum, scale and decay", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const bool nesterov = GENERATE(false, true);
   const Shape shape = GENERATE(Shape{3, 7}, Shape{7, 3});
@@ -95,16 +96,16 @@ TEST_CASE("Muon: momentum, scale and decay by the formula, over two steps", "[tr
   CHECK(max(abs(W.detach() - expected)).item() < (dtype == f32 ? 1e-5 : 1e-13));
 }
 
-TEST_CASE("Muon: what is no matrix, or left out, is trained as by AdamW", "[train]") {
+TEST_CASE("Muon: parameters that are not selected as matrices are trained as by AdamW", "[train]") {
   Rng rng(1);
   const Tensor table = parameter(randn({7, 3}, rng)), b = parameter(randn({5}, rng));
   const Tensor table_twin = parameter(clone(table.detach())), b_twin = parameter(clone(b.detach()));
   const Tensor W = parameter(randn({3, 5}, rng));
-  Muon muon({{"table", table}, {"W", W}, {"b", b}},
-            {.learning_rate = 0.1,
-             .adam_rate_factor = 0.5,
-             .weight_decay = 0.2,
-             .matrices = [](const NamedTensor& p) { return is_matrix(p) && p.name != "table"; }});
+  Muon muon(
+      {{"table", table}, {"W", W}, {"b", b}},
+      {.learning_rate = 0.1, .adam_lr_scale = 0.5, .weight_decay = 0.2, .matrices = [](const NamedTensor& p) {
+         return is_matrix(p) && p.name != "table";
+       }});
   AdamW adamw({{"table", table_twin}, {"b", b_twin}},
               {.learning_rate = 0.05, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.2});
   Names names;

@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// One parameter of one element, stepped with each gradient in turn; its values after each step.
+// Steps a parameter of one element with each gradient in turn, and returns its values after each step.
 template <class O>
 std::vector<double> path(const Tensor& p, O& optimizer, std::initializer_list<double> gradients) {
   std::vector<double> values;
@@ -33,12 +33,12 @@ std::vector<double> path(const Tensor& p, O& optimizer, std::initializer_list<do
   return values;
 }
 
-// Gradients that differ by element, as training makes them.
+// Gradients that differ from element to element.
 void set_random_gradients(const std::vector<NamedTensor>& parameters, Rng& rng) {
   for (const auto& [name, p] : parameters) p.set_grad(randn(p.shape(), rng, p.dtype()));
 }
 
-TEST_CASE("Sgd: hand values", "[train]") {
+TEST_CASE("Sgd: values computed by hand", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const Tensor p = parameter(full({1}, 2, dtype));
   SECTION("plain") {
@@ -57,7 +57,7 @@ TEST_CASE("Sgd: hand values", "[train]") {
   }
 }
 
-TEST_CASE("Sgd: Nesterov's momentum by hand values", "[train]") {
+TEST_CASE("Sgd: values with Nesterov momentum computed by hand", "[train]") {
   // u = 1, then 0.5 - 3 = -2.5; the steps are g + mu u = 1.5, then -3 - 1.25 = -4.25.
   const Tensor p = parameter(full({1}, 2, GENERATE(f32, f64)));
   Sgd sgd({{"p", p}}, {.learning_rate = 0.25, .momentum = 0.5, .nesterov = true});
@@ -67,7 +67,7 @@ TEST_CASE("Sgd: Nesterov's momentum by hand values", "[train]") {
   CHECK_THROWS_WITH(Sgd({{"p", p}}, {.nesterov = true}), ContainsSubstring("momentum is 0"));
 }
 
-TEST_CASE("Lion: hand values, with decay of matrices", "[train]") {
+TEST_CASE("Lion: values computed by hand, with weight decay of matrices", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const double precision = dtype == f32 ? 1e-6 : 1e-13;
   const Tensor W = parameter(full({1, 1}, 2, dtype));
@@ -80,14 +80,14 @@ TEST_CASE("Lion: hand values, with decay of matrices", "[train]") {
   CHECK(state(lion).tensors[0].tensor.to_vector()[0] == Approx(0.75 * 0.625 - 0.75).epsilon(precision));
 }
 
-TEST_CASE("Lion: a gradient of zero moves nothing, and one that is NaN shows", "[train]") {
+TEST_CASE("Lion: a gradient of zero moves nothing, and a NaN is passed on", "[train]") {
   const Tensor p = parameter(zeros({3}));
   Lion lion({{"p", p}}, {.learning_rate = 0.1});
   CHECK(path(p, lion, {0})[0] == 0);
   CHECK(std::isnan(path(p, lion, {nan})[0]));
 }
 
-TEST_CASE("Adam: hand values at t = 1 and 2", "[train]") {
+TEST_CASE("Adam: values at t = 1 and 2 computed by hand", "[train]") {
   const Dtype dtype = GENERATE(f32, f64);
   const double precision = dtype == f32 ? 1e-6 : 1e-13;
   const Tensor p = parameter(full({1}, 1, dtype));
@@ -108,14 +108,14 @@ TEST_CASE("Adam: hand values at t = 1 and 2", "[train]") {
   }
 }
 
-TEST_CASE("Adam: the first step has the size of the rate, whatever the gradient's", "[train]") {
+TEST_CASE("Adam: the first step has the size of the learning rate, whatever the gradient", "[train]") {
   const double gradient = GENERATE(1e-4, 1.0, 1e6);
   const Tensor p = parameter(zeros({3}, f64));
   Adam adam({{"p", p}}, {.learning_rate = 0.01});
   CHECK(path(p, adam, {gradient})[0] == Approx(-0.01).epsilon(1e-3));
 }
 
-TEST_CASE("AdamW: decay shrinks matrices before Adam's update, and vectors not at all", "[train]") {
+TEST_CASE("AdamW: weight decay shrinks matrices before Adam's update, and leaves vectors alone", "[train]") {
   const Tensor W = parameter(full({1, 1}, 2, f64));
   const Tensor b = parameter(full({1}, 2, f64));
   AdamW adamw({{"W", W}, {"b", b}}, {.learning_rate = 0.1, .weight_decay = 0.5});
@@ -128,7 +128,7 @@ TEST_CASE("AdamW: decay shrinks matrices before Adam's update, and vectors not a
   CHECK(adamw.not_decayed() == Names{"b"});
 }
 
-TEST_CASE("AdamW: what decays can be chosen, and decay 0 is Adam", "[train]") {
+TEST_CASE("AdamW: the parameters that decay can be chosen, and a weight decay of 0 gives Adam", "[train]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   const Linear twin = clone(layer);
@@ -149,7 +149,7 @@ TEST_CASE("AdamW: what decays can be chosen, and decay 0 is Adam", "[train]") {
   CHECK(layer.b.to_vector() == twin.b.to_vector());
 }
 
-TEST_CASE("step: every element by the formula, f32 against f64", "[train]") {
+TEST_CASE("step: every element follows the formula, f32 against f64", "[train]") {
   Rng rng(1);
   const Linear layer(37, 41, rng);
   const Linear exact = to(layer, f64);
@@ -167,7 +167,7 @@ TEST_CASE("step: every element by the formula, f32 against f64", "[train]") {
   for (std::size_t i = 0; i < found.size(); ++i) REQUIRE(found[i] == Approx(expected[i]).margin(1e-6));
 }
 
-TEST_CASE("step: a parameter without a gradient stays, and does not age", "[train]") {
+TEST_CASE("step: a parameter without a gradient keeps its value and its state", "[train]") {
   const Tensor p = parameter(ones({2, 3}, f64));
   const Tensor late = parameter(ones({2, 3}, f64));
   AdamW adamw({{"p", p}, {"late", late}}, {.learning_rate = 0.1});
@@ -181,7 +181,7 @@ TEST_CASE("step: a parameter without a gradient stays, and does not age", "[trai
   CHECK(path(late, adamw, {0.5, 2}) == path(fresh, first, {0.5, 2}));
 }
 
-TEST_CASE("step: strided gradients, and gradients that have a graph", "[train]") {
+TEST_CASE("step: takes strided gradients, and gradients that have a graph", "[train]") {
   const Tensor p = parameter(zeros({2, 3}));
   Sgd sgd({{"p", p}}, {.learning_rate = 1});
   p.set_grad(transpose(tensor({{1, 2}, {3, 4}, {5, 6}})));
@@ -194,7 +194,7 @@ TEST_CASE("step: strided gradients, and gradients that have a graph", "[train]")
   CHECK(p.to_vector() == std::vector<double>{1, 3, 5, 2, 4, 6});
 }
 
-TEST_CASE("step: a retained graph that saved a parameter says that it changed", "[train]") {
+TEST_CASE("step: backward through a retained graph that saved a parameter is an error", "[train]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   Sgd sgd(named_parameters(layer));
@@ -209,7 +209,7 @@ TEST_CASE("step: a retained graph that saved a parameter says that it changed", 
   CHECK(layer.W.grad().to_vector() == gradient);
 }
 
-TEST_CASE("zero_grad: forgets the gradients, and the next backward starts anew", "[train]") {
+TEST_CASE("zero_grad: drops the gradients, so that the next backward does not add to them", "[train]") {
   const Tensor p = parameter(tensor({3, 5}));
   Sgd sgd({{"p", p}});
   backward(sum(p * 2.0));
@@ -219,7 +219,7 @@ TEST_CASE("zero_grad: forgets the gradients, and the next backward starts anew",
   CHECK(p.grad().to_vector() == std::vector<double>{3, 3});
 }
 
-TEST_CASE("set_learning_rate: for the steps to come", "[train]") {
+TEST_CASE("set_learning_rate: takes effect in the next step", "[train]") {
   const Tensor p = parameter(zeros({1}, f64));
   Sgd sgd({{"p", p}}, {.learning_rate = 0.5});
   CHECK(sgd.learning_rate() == 0.5);
@@ -256,7 +256,7 @@ TEST_CASE("step and clip_gradients: the same bits for any number of threads", "[
   for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
 }
 
-TEST_CASE("an optimizer's state: by parameter name, saved and loaded as a layer's", "[train]") {
+TEST_CASE("optimizer state: is named after the parameters, and saved and loaded like a layer", "[train]") {
   Rng rng(1);
   const Linear layer(3, 5, rng);
   const Linear resumed = clone(layer);
@@ -290,7 +290,7 @@ TEST_CASE("an optimizer's state: by parameter name, saved and loaded as a layer'
   CHECK(state(Sgd({{"p", p}}, {.momentum = 0.5})).tensors[0].name == "p.momentum");
 }
 
-TEST_CASE("an optimizer's state: one that does not fit is named, and nothing is loaded", "[train]") {
+TEST_CASE("optimizer state: a mismatch is an error that names it, and nothing is loaded", "[train]") {
   const Tensor p = parameter(zeros({3}));
   Sgd sgd({{"p", p}}, {.momentum = 0.5});
   path(p, sgd, {1});
@@ -302,7 +302,7 @@ TEST_CASE("an optimizer's state: one that does not fit is named, and nothing is 
   CHECK(state(sgd).tensors[0].tensor.to_vector() == before.tensors[0].tensor.to_vector());
 }
 
-// The least-squares problem x W* + b* = y, without noise, and how well an optimizer solves it.
+// The loss that an optimizer reaches on the least-squares problem x W* + b* = y without noise.
 template <class MakeOptimizer>
 double error_after(int steps, const MakeOptimizer& make) {
   Rng rng(1);
@@ -337,16 +337,16 @@ TEST_CASE("every optimizer solves a least-squares problem", "[train]") {
           return std::make_unique<Sgd>(p,
                                        SgdOptions{.learning_rate = 0.1, .momentum = 0.8, .nesterov = true});
         }) < 1e-5);
-  // Both take steps of a given size, so they come as near as that.
+  // Both take steps of a fixed size, so they come no nearer than that.
   CHECK(error_after(2000, [](auto p) {
           return std::make_unique<Lion>(p, LionOptions{.learning_rate = 1e-3});
         }) < 1e-2);
   CHECK(error_after(500, [](auto p) {
-          return std::make_unique<Muon>(p, MuonOptions{.learning_rate = 5e-3, .adam_rate_factor = 1});
+          return std::make_unique<Muon>(p, MuonOptions{.learning_rate = 5e-3, .adam_lr_scale = 1});
         }) < 1e-2);
 }
 
-TEST_CASE("live bytes stay as they are from step to step", "[train]") {
+TEST_CASE("optimizers: the number of live bytes does not grow from step to step", "[train]") {
   Rng rng(1);
   const Linear layer(31, 37, rng);
   AdamW adamw(named_parameters(layer));
@@ -362,11 +362,12 @@ TEST_CASE("live bytes stay as they are from step to step", "[train]") {
   CHECK(live[49] == live[2]);
 }
 
-TEST_CASE("optimizers: options and parameters that make no sense", "[train]") {
+TEST_CASE("optimizers: wrong options and parameters are errors", "[train]") {
   const Tensor p = parameter(zeros({3}));
   const std::vector<NamedTensor> one{{"p", p}};
-  CHECK_THROWS_WITH(Sgd({}), ContainsSubstring("[Sgd] there are no parameters"));
-  CHECK_THROWS_WITH(AdamW({{"p", p}, {"q", p}}), ContainsSubstring("[AdamW] 'q' is in the list twice"));
+  CHECK_THROWS_WITH(Sgd({}), ContainsSubstring("[Sgd] the list of parameters is empty"));
+  CHECK_THROWS_WITH(AdamW({{"p", p}, {"q", p}}),
+                    ContainsSubstring("[AdamW] 'q' is in the list of parameters twice"));
   CHECK_THROWS_WITH(Adam({{"p", zeros({3})}}),
                     ContainsSubstring("[Adam] 'p', shape (3,), does not require a gradient"));
   CHECK_THROWS_WITH(Sgd({{"p", transpose(zeros({2, 3})).set_requires_grad()}}),
@@ -383,7 +384,7 @@ TEST_CASE("optimizers: options and parameters that make no sense", "[train]") {
   CHECK_THROWS_AS(Lion(one, {.beta2 = -1}), ValueError);
   CHECK_THROWS_AS(Muon(one, {.momentum = 1}), ValueError);
   CHECK_THROWS_AS(Muon(one, {.steps = 0}), ValueError);
-  CHECK_THROWS_AS(Muon(one, {.adam_rate_factor = -1}), ValueError);
+  CHECK_THROWS_AS(Muon(one, {.adam_lr_scale = -1}), ValueError);
   CHECK_THROWS_WITH(Muon(one, {.matrices = [](const NamedTensor&) { return true; }}),
                     ContainsSubstring("'p', shape (3,)"));
   Sgd sgd(one);

@@ -7,13 +7,13 @@
 
 namespace fovea {
 
-/// While one of these lives, the first SIGINT (Ctrl-C) or SIGTERM only sets a flag, so that a loop can end
-/// its step, save and stop; a second one ends the program as usual. A signal that is ignored stays so.
+/// While an Interrupt lives, the first SIGINT (Ctrl-C) or SIGTERM only sets a flag, so that a loop can finish
+/// its step, save and stop. A second signal ends the program as usual. Signals that are ignored stay ignored.
 ///
-///   Interrupt interrupt;
-///   Trainer trainer(model, optimizer, source, {.stop = [&] { return interrupt.requested(); }});
+///   const Interrupt interrupt;
+///   trainer.stop_when(interrupted(interrupt));
 ///
-/// One at a time, for signals belong to the whole program.
+/// Only one Interrupt may live at a time, because signal handlers belong to the whole program.
 class FOVEA_API Interrupt {
  public:
   Interrupt();
@@ -22,9 +22,9 @@ class FOVEA_API Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const { return signal() != 0; }
-  /// Which signal it was; 0 if there was none. A program that it stops exits with `exit_status()`.
+  /// The signal that was received; 0 if there was none.
   int signal() const;
-  /// 128 + the signal, as shells have it.
+  /// The exit status by which a shell recognises a program that the signal ended: 128 + the signal.
   int exit_status() const { return 128 + signal(); }
 
  private:

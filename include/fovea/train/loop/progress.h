@@ -9,41 +9,44 @@
 
 namespace fovea {
 
-/// Shows how training goes: step, loss, learning rate, norm of the gradients, tokens per second, time left,
-/// and how many steps were skipped. On a terminal one line is rewritten in place; elsewhere ten plain lines
-/// come in all.
+/// Prints the progress of training: step, loss, learning rate, gradient norm, tokens per second, the time
+/// left and the number of skipped steps. On a terminal it rewrites one line in place; elsewhere it prints ten
+/// lines in all.
 ///
 ///   Progress progress(stdout);
 ///   trainer.on_step(std::ref(progress));
-///   trainer.on_evaluation(std::ref(progress));  // a line for each, which stays
+///   trainer.on_evaluation(std::ref(progress));  // prints a line of its own for each evaluation
 class FOVEA_API Progress {
  public:
   explicit Progress(std::FILE* out);
-  /// Leaves the cursor at the start of a line, also when an error passes.
+  /// Ends an open line, also while an exception passes.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Counts a step. The loss that is shown is the mean over all tokens since it was last shown; rate and norm
-  /// are those of the step.
+  /// Counts a step, and prints if it is time to. The loss that is printed is the mean over all tokens since
+  /// it was last printed; learning rate and gradient norm are those of the step.
   void operator()(const StepReport& report);
   void operator()(const EvaluationReport& report);
 
-  /// Since the start.
+  /// Ends the line that is rewritten in place, so that other output can follow.
+  void end_line();
+
+  /// Seconds since this object was made.
   double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool due(const StepReport& report) const;
+  bool is_due(const StepReport& report) const;
   void show(const StepReport& report);
 
   std::FILE* out_;
-  bool rewrites_;
+  bool rewrites_line_;
   bool line_open_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = start_;
-  std::int64_t done_ = 0;  // in this process, as time is
+  std::int64_t steps_here_ = 0;  // a resumed run has taken other steps before
   std::int64_t tokens_ = 0;
   std::int64_t skipped_ = 0;
   double recent_nats_ = 0;

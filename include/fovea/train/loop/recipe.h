@@ -36,10 +36,10 @@ struct Recipe {
   std::int64_t steps = 2000;
 
   OptimizerKind optimizer = OptimizerKind::adamw;
-  double beta1 = 0.9;               ///< of adamw, adam and lion; the momentum of sgd and muon
-  double beta2 = 0.99;              ///< of adamw, adam and lion
-  double weight_decay = 0.1;        ///< of matrices, with adamw, lion and muon
-  double adam_rate_factor = 0.015;  ///< with muon: Adam's learning rate as a multiple of `learning_rate`
+  double beta1 = 0.9;            ///< of adamw, adam and lion; the momentum of sgd and muon
+  double beta2 = 0.99;           ///< of adamw, adam and lion
+  double weight_decay = 0.1;     ///< of matrices, with adamw, lion and muon
+  double adam_lr_scale = 0.015;  ///< with muon: Adam's learning rate as a multiple of `learning_rate`
 
   LrSchedule schedule = LrSchedule::cosine;
   double learning_rate = 1e-3;

@@ -7,13 +7,14 @@
 
 namespace fovea {
 
-/// Scales all gradients by limit / norm where their common norm, the root of the sum of all squares, exceeds
-/// the limit. Returns the norm as it was. Clipped gradients are new tensors: other handles keep the old ones.
+/// Clips gradients by their global norm (Pascanu et al. 2013): if the root of the sum of all squares is above
+/// `max_norm`, every gradient is multiplied by max_norm / norm. Returns the norm before clipping.
 ///
-/// The norm is computed in f64 and scaled, so that it neither overflows nor depends on `threads()`.
-/// Parameters without a gradient count for nothing. Throws: ValueError if the limit is negative or NaN;
-/// NonFiniteError, naming the first parameter whose gradient has a NaN or infinity. No gradient has changed
-/// then.
-FOVEA_API double clip_gradients(const std::vector<NamedTensor>& parameters, double limit);
+/// Clipped gradients are new tensors, so other handles to the old ones see no change. Parameters without a
+/// gradient are passed over. The norm is computed in f64, rescaled where squares would overflow, and does not
+/// depend on `threads()`.
+/// Throws: ValueError if max_norm is negative or NaN; NonFiniteError, which names the first parameter whose
+/// gradient has a NaN or infinity. No gradient has then changed.
+FOVEA_API double clip_gradients(const std::vector<NamedTensor>& parameters, double max_norm);
 
 }  // namespace fovea

@@ -14,7 +14,7 @@ namespace fovea {
 ///
 ///   Ema average(named_parameters(model), 0.999);
 ///   optimizer.step(); average.update();                       // in the loop
-///   average.swap(); evaluate(model); average.swap();          // with averages, in place
+///   { const AveragedWeights scope(average); evaluate(model); }   // with the averages in the model
 ///   auto averaged = clone(model); average.copy_to(named_parameters(averaged));
 ///
 /// Ownership and threads: as an Optimizer. `state(average)` and `load(average, state)` work as for a layer.
@@ -22,33 +22,45 @@ class FOVEA_API Ema {
  public:
   /// Throws: ValueError if there is no parameter or decay is not in [0, 1).
   Ema(std::vector<NamedTensor> parameters, double decay);
-  // A copy would share the averages, and move them twice.
+  // A copy would share the averages, so that an update of both would move them twice.
   Ema(const Ema&) = delete;
   Ema& operator=(const Ema&) = delete;
 
-  /// Moves the averages towards the weights. Throws: ValueError while they are swapped.
+  /// Moves the averages towards the weights. Throws: ValueError while both are swapped.
   void update();
 
-  /// Exchanges the values of weights and averages; again, and all is as before.
+  /// Exchanges the values of weights and averages. A second call restores both.
   void swap();
   bool swapped() const { return swapped_; }
 
-  /// Writes the averages into parameters of the same names and shapes, such as a clone's; values are
-  /// converted to their dtype. Throws: ValueError for a name or shape that differs, before anything is
-  /// written, or while they are swapped.
+  /// Writes the averages into parameters of the same names and shapes, such as those of a clone, converted to
+  /// their dtype. Throws: ValueError if a name or shape differs, before anything is written, or while weights
+  /// and averages are swapped.
   void copy_to(const std::vector<NamedTensor>& parameters) const;
 
   /// The averages as buffers: "blocks.0.W.average" beside the parameter "blocks.0.W".
-  /// Throws: ValueError while they are swapped.
+  /// Throws: ValueError while weights and averages are swapped.
   static void visit(const Ema& self, Visitor& v);
 
  private:
   void check_not_swapped(const char* function) const;
 
   std::vector<NamedTensor> parameters_;
-  std::vector<NamedTensor> averages_;  // row-major, under the names of the state
+  std::vector<NamedTensor> averages_;  // row-major, named as in the state
   double decay_;
   bool swapped_ = false;
+};
+
+/// While it lives, the model has its averaged weights: it swaps at its beginning and at its end.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Ema& average) : average_(average) { average_.swap(); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+  ~AveragedWeights() { average_.swap(); }
+
+ private:
+  Ema& average_;
 };
 
 }  // namespace fovea

@@ -16,50 +16,50 @@
 /// `backward` `optimizer.step()` and `optimizer.zero_grad()`.
 namespace fovea {
 
-/// Parameters, picked by their names, that are trained in their own way.
+/// Parameters, selected by name, that have a learning rate or weight decay of their own.
 struct ParameterGroup {
-  std::string pattern;  ///< of whole names, as `name_matches` reads it: "*.b", "blocks.?.attention.*"
-  double lr_scale = 1;  ///< times the optimizer's learning rate; 0 or more
-  /// For all of the group, whatever the optimizer's own rule says; 0 or more. Empty: as that rule says.
+  std::string pattern;  ///< matched against whole names by `name_matches`: "*.b", "blocks.?.attention.*"
+  double lr_scale = 1;  ///< multiplies the optimizer's learning rate; 0 or more
+  /// The weight decay of all parameters in the group; 0 or more. Empty: the optimizer's own, for those of
+  /// its parameters that decay.
   std::optional<double> weight_decay = {};
 };
 
-/// Matrices decay; gains and biases, which have one axis, do not.
+/// True for parameters with two or more axes: matrices decay, gains and biases do not.
 FOVEA_API bool decays_by_default(const NamedTensor& parameter);
 
-/// What all optimizers share: parameters, a learning rate, groups, and state kept under the parameters'
-/// names.
+/// The base of all optimizers: parameters, a learning rate, groups, and state named after the parameters.
 ///
-/// A parameter belongs to the first group whose pattern its name fits, or else to none. Weight decay is
+/// A parameter belongs to the first group whose pattern matches its name, if any does. Weight decay is
 /// decoupled (Loshchilov & Hutter 2019): before the update, p <- p (1 - rate decay).
 ///
-/// Ownership: it holds the same tensors as the layer it was made from, so it is made after the layer has its
-/// final ones (after `to`, `clone` or `load`). `state(optimizer)` and `load(optimizer, state)` work as for a
-/// layer. Threads: a step writes, so nothing may read the parameters meanwhile. Its bits do not depend on
-/// `threads()`.
+/// Ownership: the optimizer shares the tensors of the layer it was made from, so make it after `to` and
+/// `clone`, which give the layer new tensors. `state(optimizer)` and `load(optimizer, state)` work as for a
+/// layer. Threads: a step writes the parameters, so nothing else may read them meanwhile. Its results do not
+/// depend on `threads()`.
 class FOVEA_API Optimizer {
  public:
   /// How one parameter is trained.
   struct Settings {
-    std::string group;        ///< the pattern of its group, or empty
-    double lr_scale = 1;      ///< times `learning_rate()`
-    double weight_decay = 0;  ///< 0: it does not decay
+    std::string group;        ///< the pattern of its group; empty if it is in none
+    double lr_scale = 1;      ///< multiplies `learning_rate()`
+    double weight_decay = 0;  ///< 0 if the parameter does not decay
   };
 
   virtual ~Optimizer() = default;
-  // A copy would share the state, and step it twice.
+  // A copy would share the state, so that a step of both would advance it twice.
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter that has a gradient, in place; the others, and their state, stay as they are. A
-  /// graph that saved a parameter can't be used any more: its backward says so.
+  /// Updates every parameter that has a gradient, in place. The others and their state stay as they are. The
+  /// backward of a graph that saved a parameter before the step throws.
   void step();
 
-  /// Drops all gradients, so that the next backward starts anew.
+  /// Drops all gradients, so that the next backward does not add to them.
   void zero_grad();
 
   double learning_rate() const { return learning_rate_; }
-  /// For the steps to come. Throws: ValueError if it is negative or not finite.
+  /// Sets the rate of the following steps. Throws: ValueError if it is negative or not finite.
   void set_learning_rate(double rate);
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
@@ -70,7 +70,7 @@ class FOVEA_API Optimizer {
   std::vector<std::string> decayed() const { return names_where(true); }
   std::vector<std::string> not_decayed() const { return names_where(false); }
 
-  /// Its state as buffers: "blocks.0.W.momentum" beside the parameter "blocks.0.W".
+  /// Names the state as buffers: "blocks.0.W.momentum" for the parameter "blocks.0.W".
   static void visit(const Optimizer& self, Visitor& v);
 
  protected:
@@ -79,22 +79,24 @@ class FOVEA_API Optimizer {
     std::function<bool(const NamedTensor&)> decays;
   };
 
-  /// Without a weight decay, none of the groups may have one.
-  /// Throws: ValueError if there is no parameter, one comes twice or does not require a gradient; for the
-  /// rate; for a group that no parameter is in, or a number in it outside its range.
+  /// `decay` is empty for an optimizer that does not support weight decay; groups may then have none.
+  /// Throws: ValueError if there is no parameter, if one comes twice or does not require a gradient, if a
+  /// group has no parameter, or for a number outside its range.
   Optimizer(const char* name, std::vector<NamedTensor> parameters, double learning_rate,
             const std::vector<ParameterGroup>& groups, const std::optional<WeightDecay>& decay = {});
 
-  /// Gives every parameter, or those for which `has` is true, a tensor of zeros under its name and this one:
-  /// of its own shape, or a scalar f64. The others get an undefined one.
+  /// Adds a state of this name to every parameter, or to those for which `has` is true, and returns it: zeros
+  /// of the parameter's shape, or, if `scalar` is set, an f64 scalar of zero. Parameters without the state
+  /// get an undefined tensor.
   std::vector<Tensor> add_state(const std::string& name, bool scalar = false,
                                 const std::function<bool(const NamedTensor&)>& has = {});
 
   /// Updates parameter i, whose gradient is row-major.
   virtual void update(std::size_t i, const Tensor& gradient) = 0;
 
-  /// The learning rate of parameter i, and what is left of it by its weight decay at that rate.
+  /// The learning rate of parameter i.
   double rate_of(std::size_t i) const { return learning_rate_ * settings_[i].lr_scale; }
+  /// The factor by which weight decay multiplies parameter i in one step.
   double decay_multiplier(std::size_t i) const { return 1 - rate_of(i) * settings_[i].weight_decay; }
 
   /// Throws ValueError unless low <= value < high.
@@ -112,23 +114,23 @@ class FOVEA_API Optimizer {
   double learning_rate_ = 0;
 };
 
-/// A line for each parameter, with its shape, elements, group, learning rate and weight decay, and at the end
-/// how many decay and how many do not.
+/// A table with a line for each parameter (shape, elements, group, learning rate and weight decay), and a
+/// last line that counts the parameters that decay and those that do not.
 FOVEA_API std::string parameter_table(const Optimizer& optimizer);
 
 struct SgdOptions {
   double learning_rate = 0.01;
-  double momentum = 0;                      ///< mu in [0, 1)
-  bool nesterov = false;                    ///< needs momentum
+  double momentum = 0;                      ///< mu, in [0, 1)
+  bool nesterov = false;                    ///< needs a momentum above 0
   std::vector<ParameterGroup> groups = {};  ///< without weight decay
 };
 
-/// Stochastic gradient descent with momentum (Polyak 1964), or Nesterov's as Sutskever et al. (2013) have it,
-/// both without damping:
+/// Stochastic gradient descent with momentum (Polyak 1964), or with Nesterov momentum in the form of
+/// Sutskever et al. (2013), both without damping:
 ///   u <- mu u + g,  p <- p - rate u,  or with `nesterov`  p <- p - rate (g + mu u).
 class FOVEA_API Sgd final : public Optimizer {
  public:
-  /// Throws: ValueError for an option outside its range, Nesterov's without momentum, or as Optimizer.
+  /// Throws: ValueError for an option outside its range or for nesterov without momentum; as Optimizer.
   explicit Sgd(std::vector<NamedTensor> parameters, const SgdOptions& options = {});
 
  private:
@@ -152,20 +154,22 @@ struct AdamOptions {
 ///   p <- p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps).
 class FOVEA_API Adam : public Optimizer {
  public:
-  /// Throws: ValueError for an option outside its range, or as Optimizer.
+  /// Throws: ValueError for an option outside its range; as Optimizer.
   explicit Adam(std::vector<NamedTensor> parameters, const AdamOptions& options = {});
 
  protected:
-  /// With state for those parameters only for which `updates` is true, if it is given.
+  /// For optimizers that build on Adam. If `uses_adam` is given, only the parameters for which it is true get
+  /// Adam's state.
   Adam(const char* name, std::vector<NamedTensor> parameters, const AdamOptions& options,
-       const std::optional<WeightDecay>& decay, const std::function<bool(const NamedTensor&)>& updates = {});
+       const std::optional<WeightDecay>& decay,
+       const std::function<bool(const NamedTensor&)>& uses_adam = {});
   void update(std::size_t i, const Tensor& gradient) override { update(i, gradient, rate_of(i)); }
   void update(std::size_t i, const Tensor& gradient, double rate);
 
  private:
   double beta1_, beta2_, eps_;
   std::vector<Tensor> m_, v_;
-  std::vector<Tensor> updates_;  // t: a parameter without a gradient does not age
+  std::vector<Tensor> updates_;  // t, counted for each parameter, because some may have no gradient in a step
 };
 
 struct AdamWOptions {
@@ -181,25 +185,25 @@ struct AdamWOptions {
 /// Adam with decoupled weight decay (Loshchilov & Hutter 2019).
 class FOVEA_API AdamW final : public Adam {
  public:
-  /// Throws: ValueError for an option outside its range, or as Optimizer.
+  /// Throws: ValueError for an option outside its range; as Optimizer.
   explicit AdamW(std::vector<NamedTensor> parameters, const AdamWOptions& options = {});
 };
 
 struct LionOptions {
-  double learning_rate = 1e-4;  ///< the paper takes 3 to 10 times less than for AdamW,
+  double learning_rate = 1e-4;  ///< the paper advises 3 to 10 times less than for AdamW
   double beta1 = 0.9;           ///< in [0, 1)
   double beta2 = 0.99;          ///< in [0, 1)
-  double weight_decay = 0;      ///< and as much more; 0 or more
+  double weight_decay = 0;      ///< 0 or more; the paper advises 3 to 10 times more than for AdamW
   std::function<bool(const NamedTensor&)> decays = decays_by_default;
   std::vector<ParameterGroup> groups = {};
 };
 
-/// Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2): every element moves
-/// by the rate.
+/// Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2), which moves every
+/// element by the learning rate:
 ///   p <- p - rate sign(beta1 m + (1 - beta1) g),  m <- beta2 m + (1 - beta2) g.
 class FOVEA_API Lion final : public Optimizer {
  public:
-  /// Throws: ValueError for an option outside its range, or as Optimizer.
+  /// Throws: ValueError for an option outside its range; as Optimizer.
   explicit Lion(std::vector<NamedTensor> parameters, const LionOptions& options = {});
 
  private:
@@ -209,51 +213,52 @@ class FOVEA_API Lion final : public Optimizer {
   std::vector<Tensor> momentum_;
 };
 
-/// Muon takes what has two axes. Embeddings and output layers do better with Adam, so leave them out where a
-/// model has them: `[](const NamedTensor& p) { return p.tensor.rank() == 2 && p.name != "embedding.table";
-/// }`.
+/// True for parameters with two axes. Embeddings and output layers train better with Adam, so exclude them:
+///   [](const NamedTensor& p) { return is_matrix(p) && !name_matches("*.table", p.name); }
 FOVEA_API bool is_matrix(const NamedTensor& parameter);
 
 struct MuonOptions {
-  double learning_rate = 0.02;  ///< of matrices
-  double momentum = 0.95;       ///< mu in [0, 1)
+  double learning_rate = 0.02;  ///< of the matrices
+  double momentum = 0.95;       ///< mu, in [0, 1)
   bool nesterov = true;
-  int steps = 5;                    ///< of Newton and Schulz's iteration, 1 or more
-  double adam_rate_factor = 0.015;  ///< the learning rate of the rest is this times that of matrices
-  double beta1 = 0.9;               ///< of the rest, as in AdamW
+  int steps = 5;                 ///< of the Newton-Schulz iteration; 1 or more
+  double adam_lr_scale = 0.015;  ///< learning rate of other parameters, as a multiple of the matrices'
+  double beta1 = 0.9;            ///< for the other parameters, as in AdamW
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0;  ///< 0 or more
   std::function<bool(const NamedTensor&)> decays = decays_by_default;
-  std::function<bool(const NamedTensor&)> matrices = is_matrix;  ///< true for two axes only
+  /// Selects the parameters that Muon trains; all others are trained by AdamW.
+  std::function<bool(const NamedTensor&)> matrices = is_matrix;
   std::vector<ParameterGroup> groups = {};
 };
 
-/// Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum whose singular values are made
-/// equal.
+/// Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon), whose update of a matrix is its momentum
+/// with all singular values made nearly equal:
 ///   u <- mu u + g,  p <- p - rate sqrt(max(1, columns / rows)) orthogonalized(g + mu u),
-/// or of u without `nesterov`. Columns are outputs, as in y = x W. What is no matrix is trained by AdamW.
+/// or orthogonalized(u) without `nesterov`. The columns of a matrix are its outputs, as in y = x W.
 class FOVEA_API Muon final : public Adam {
  public:
-  /// Throws: ValueError for an option outside its range, or as Optimizer; ShapeError if `matrices` is true
-  /// for a parameter that has not two axes.
+  /// Throws: ValueError for an option outside its range; ShapeError if `matrices` selects a parameter that
+  /// does not have two axes; as Optimizer.
   explicit Muon(std::vector<NamedTensor> parameters, const MuonOptions& options = {});
 
  private:
   void update(std::size_t i, const Tensor& gradient) override;
 
-  double momentum_, adam_rate_factor_;
+  double momentum_, adam_lr_scale_;
   bool nesterov_;
   int steps_;
-  std::vector<Tensor> velocity_;  // undefined for what is no matrix
+  std::vector<Tensor> velocity_;  // undefined for parameters trained by AdamW
 };
 
-/// A matrix with the singular vectors of G and singular values near 1: with 5 steps between 0.68 and 1.14,
-/// where those of G are not below a hundredth of its norm. Newton and Schulz's iteration with Jordan's
-/// coefficients, which do not converge but take small values up quickly:
+/// A matrix with the singular vectors of G and singular values near 1. After 5 steps, singular values of G
+/// above a hundredth of its norm have become values between 0.68 and 1.14. This is the Newton-Schulz
+/// iteration with Jordan's coefficients, which do not converge to 1 but raise small values quickly:
 ///   X <- G / |G|,  then `steps` times  X <- a X + (b A + c A A) X,  A = X X^T,
 ///   with a, b, c = 3.4445, -4.7750, 2.0315.
-/// Zeros stay zeros. Outside the graph. Shapes: (M, N) -> (M, N). Throws: ShapeError for another rank.
+/// A matrix of zeros stays zero. The result is not part of the graph.
+/// Shapes: (M, N) -> (M, N). Throws: ShapeError for another rank.
 FOVEA_API Tensor orthogonalized(const Tensor& G, int steps = 5);
 
 }  // namespace fovea

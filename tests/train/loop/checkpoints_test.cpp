@@ -1,4 +1,4 @@
-#include "fovea/train/loop/run_folder.h"
+#include "fovea/train/loop/checkpoints.h"
 
 #include <fstream>
 
@@ -11,7 +11,7 @@ namespace {
 
 void touch(const std::filesystem::path& path) { std::ofstream(path) << "x"; }
 
-TEST_CASE("latest_checkpoint: by step, whatever else is there", "[trainer]") {
+TEST_CASE("latest_checkpoint: the highest step in a file name, other files ignored", "[trainer]") {
   const TemporaryFolder folder;
   const std::filesystem::path checkpoints = folder / "checkpoints";
   std::filesystem::create_directories(checkpoints);
@@ -27,7 +27,7 @@ TEST_CASE("latest_checkpoint: by step, whatever else is there", "[trainer]") {
   CHECK(latest_checkpoint(folder.path()) == checkpoints / "step-123456789.safetensors");
 }
 
-TEST_CASE("load_model: a model's part of a checkpoint, ties included", "[trainer]") {
+TEST_CASE("load_model: loads the model's part of a checkpoint, ties included", "[trainer]") {
   Rng rng(1);
   const GptConfig config{.vocabulary = 7, .context = 3, .d_model = 4, .heads = 2, .layers = 1};
   const Gpt model(config, rng);
@@ -51,7 +51,7 @@ TEST_CASE("load_model: a model's part of a checkpoint, ties included", "[trainer
   CHECK(loaded.norm->index() == model.norm->index());
 
   const SafetensorsFile alone{.state = state(model)};
-  CHECK_THROWS_WITH(load_model(loaded, alone), ContainsSubstring("for a file of a model alone"));
+  CHECK_THROWS_WITH(load_model(loaded, alone), ContainsSubstring("to load a file that holds a model alone"));
 }
 
 }  // namespace
