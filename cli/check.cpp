@@ -19,7 +19,7 @@
 namespace fovea::cli {
 namespace {
 
-struct Settings {
+struct CheckSettings {
   std::string filter;
   int order = 1;
   std::uint64_t seed = 1;
@@ -55,7 +55,7 @@ Result check_layer(const LayerCase& row, int order, std::uint64_t seed) {
   return result;
 }
 
-std::vector<Check> checks_that_match(const Settings& settings) {
+std::vector<Check> checks_that_match(const CheckSettings& settings) {
   std::vector<Check> checks;
   const auto add = [&](const std::string& name, const char* kind, auto run) {
     if (name.find(settings.filter) != std::string::npos) checks.push_back({name, kind, std::move(run)});
@@ -81,7 +81,7 @@ Result run(const Check& check, std::uint64_t seed) {
 
 // Runs a check for every seed. Gives the worst error of all seeds, the verdict of the first seed that fails,
 // and every failure.
-Result run(const Check& check, const Settings& settings) {
+Result run(const Check& check, const CheckSettings& settings) {
   Result all;
   for (std::uint64_t seed = settings.seed; seed < settings.seed + settings.seeds; ++seed) {
     Result result = run(check, seed);
@@ -129,7 +129,7 @@ void print_line(const Check& check, const Result& result, bool verbose) {
   }
 }
 
-std::string seeds_text(const Settings& settings) {
+std::string seeds_text(const CheckSettings& settings) {
   if (settings.seeds == 1) return fmt::format("seed {}", settings.seed);
   return fmt::format("seeds {} to {}", settings.seed, settings.seed + settings.seeds - 1);
 }
@@ -150,7 +150,7 @@ nlohmann::ordered_json json_of(const Check& check, const Result& result) {
   return json;
 }
 
-void print_total(const Settings& settings, std::size_t checks, std::int64_t failed, std::int64_t elements,
+void print_total(const CheckSettings& settings, std::size_t checks, std::int64_t failed, std::int64_t elements,
                  double seconds, const nlohmann::ordered_json& rows) {
   if (settings.json) {
     const nlohmann::ordered_json all{{"passed", failed == 0}, {"order", settings.order},
@@ -164,7 +164,7 @@ void print_total(const Settings& settings, std::size_t checks, std::int64_t fail
   }
 }
 
-int check_all(const Settings& settings) {
+int check_all(const CheckSettings& settings) {
   const std::vector<Check> checks = checks_that_match(settings);
   if (checks.empty()) {
     fmt::print(
@@ -201,7 +201,7 @@ int check_all(const Settings& settings) {
 }  // namespace
 
 Command check_command(CLI::App& program) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<CheckSettings>();
   CLI::App* parser =
       program.add_subcommand("check", "Check the gradients of every op and layer against finite differences");
   parser
