@@ -150,8 +150,8 @@ nlohmann::ordered_json json_of(const Check& check, const Result& result) {
   return json;
 }
 
-void print_total(const CheckSettings& settings, std::size_t checks, std::int64_t failed, std::int64_t elements,
-                 double seconds, const nlohmann::ordered_json& rows) {
+void print_total(const CheckSettings& settings, std::size_t checks, std::int64_t failed,
+                 std::int64_t elements, double seconds, const nlohmann::ordered_json& rows) {
   if (settings.json) {
     const nlohmann::ordered_json all{{"passed", failed == 0}, {"order", settings.order},
                                      {"seed", settings.seed}, {"seeds", settings.seeds},

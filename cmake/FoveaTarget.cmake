@@ -14,6 +14,8 @@ function(fovea_target target)
     # What GCC 12 says of headers of its own: <regex>, <string>, and the intrinsics of AVX-512.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-stringop-overread>
+    # What GCC says where several files are compiled as one: that a file-local type is used in another file.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
     $<$<BOOL:${FOVEA_WERROR}>:-Werror>)
 endfunction()
 

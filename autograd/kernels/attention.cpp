@@ -38,8 +38,6 @@ class OnlineSoftmax {
  private:
   static constexpr T lowest = -std::numeric_limits<T>::infinity();
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
   // A sink is a key that was met before all others, whose value is 0. No sink is a sink of -inf.
   void start() {
     const T sink = in_.sinks ? in_.sinks[block_.head] : lowest;

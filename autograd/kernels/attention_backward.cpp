@@ -6,8 +6,6 @@
 namespace fovea::kernels {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // The blocks of queries of a head are dealt out to this many splits, in turns, so that each has an equal
 // share of a causal mask. Each split has sums of its own for what all queries add to, dK and dV above all;
 // they are added in order afterwards. There are few splits, since these sums take memory.

@@ -26,8 +26,6 @@ namespace {
 template <class T>
 constexpr T hidden = -std::numeric_limits<T>::infinity();
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 std::int64_t whole_vectors(std::int64_t n) { return (n + block_size - 1) / block_size * block_size; }
 
 // Short sequences need less than a whole block.

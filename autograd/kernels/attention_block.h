@@ -19,6 +19,9 @@ namespace fovea::kernels {
 inline constexpr std::int64_t query_block = 64, key_block = 128;
 static_assert(key_block % DropoutMask::group_size == 0);
 
+/// The place of row i in a std::array.
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
 inline std::int64_t query_blocks(const AttentionSizes& sizes) {
   return (sizes.queries + query_block - 1) / query_block;
 }

@@ -17,7 +17,7 @@ using kernels::Block;
 
 namespace {
 
-detail::KernelRuns forward_runs("cross_entropy"), backward_runs("cross_entropy_backward");
+detail::KernelRuns cross_entropy_runs("cross_entropy"), cross_entropy_backward_runs("cross_entropy_backward");
 
 // The targets and options of one call, checked.
 struct Targets {
@@ -186,7 +186,7 @@ Tensor fused_loss(const Tensor& logits, const Tensor& weights, const Targets& ta
       *out = static_cast<T>(times(targets.scale(), std::accumulate(losses.begin(), losses.end(), 0.0)));
     }
   });
-  forward_runs.count();
+  cross_entropy_runs.count();
   return loss;
 }
 
@@ -209,7 +209,7 @@ Tensor fused_gradient(const Tensor& logits, const Tensor& weights, const Tensor&
       row_backward(x + row * n, w, n, target, q, shift[row], scale[row], of_row, out + row * n);
     });
   });
-  backward_runs.count();
+  cross_entropy_backward_runs.count();
   return dx;
 }
 

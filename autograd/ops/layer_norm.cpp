@@ -8,7 +8,7 @@ using detail::Centered;
 
 namespace {
 
-detail::KernelRuns forward_runs("layer_norm"), backward_runs("layer_norm_backward");
+detail::KernelRuns layer_norm_runs("layer_norm"), layer_norm_backward_runs("layer_norm_backward");
 
 struct Normalized {
   Tensor value;
@@ -39,7 +39,7 @@ Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor&
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
                           const NeedsGradient& needs) {
-  backward_runs.count();
+  layer_norm_backward_runs.count();
   Gradients gradients(3, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::yes>(x, gain, statistics, dy);
   if (needs[1]) gradients[1] = detail::norm_dgain(x, statistics, dy);
@@ -60,7 +60,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   check(x, gain, bias, eps);
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
   const Tensor y = detail::norm_value<Centered::yes>(x, gain, bias, eps, statistics);
-  forward_runs.count();
+  layer_norm_runs.count();
   return record("layer_norm", y, {x, gain, bias}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return reference_gradients(saved[0], saved[1], dy, eps, needs);

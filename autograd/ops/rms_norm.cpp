@@ -8,7 +8,7 @@ using detail::Centered;
 
 namespace {
 
-detail::KernelRuns forward_runs("rms_norm"), backward_runs("rms_norm_backward");
+detail::KernelRuns rms_norm_runs("rms_norm"), rms_norm_backward_runs("rms_norm_backward");
 
 Tensor rstd_in_ops(const Tensor& x, double eps) { return rsqrt(mean(x * x, -1, keepdims) + eps); }
 
@@ -28,7 +28,7 @@ Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor&
 
 Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
                           const NeedsGradient& needs) {
-  backward_runs.count();
+  rms_norm_backward_runs.count();
   Gradients gradients(2, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::no>(x, gain, statistics, dy);
   if (needs[1]) gradients[1] = detail::norm_dgain(x, statistics, dy);
@@ -47,7 +47,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   check(x, gain, eps);
   const Tensor statistics = empty({detail::Rows(x.shape()).count, 2}, f64);
   const Tensor y = detail::norm_value<Centered::no>(x, gain, {}, eps, statistics);
-  forward_runs.count();
+  rms_norm_runs.count();
   return record("rms_norm", y, {x, gain}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
                   if (recording()) return reference_gradients(saved[0], saved[1], dy, eps, needs);

@@ -83,7 +83,9 @@ TEST_CASE("heat_map: a character of several bytes takes one column", "[inspect]"
         "   100%\n");
 }
 
-TEST_CASE("heat_map: without words there are no lines", "[inspect]") { CHECK(heat_map(Words{}, zeros({0})).empty()); }
+TEST_CASE("heat_map: without words there are no lines", "[inspect]") {
+  CHECK(heat_map(Words{}, zeros({0})).empty());
+}
 
 TEST_CASE("heat_map: weights of another shape or outside [0, 1] are refused", "[inspect]") {
   CHECK_THROWS_AS(heat_map(key, tensor({0.5, 0.5})), ShapeError);

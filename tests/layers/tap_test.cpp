@@ -5,8 +5,8 @@
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
-#include "fovea/layers/recompute.h"
 #include "fovea/layers/feed_forward.h"
+#include "fovea/layers/recompute.h"
 #include "fovea/layers/sequential.h"
 #include "tests/support/catch.h"
 

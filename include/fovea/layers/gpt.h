@@ -29,8 +29,8 @@ struct GptConfig {
   std::int64_t layers = 12;         ///< the number of blocks
 
   Positions positions = Positions::learned;
-  bool tied_output = true;         ///< the token embedding is also the output layer
-  bool recompute = false;  ///< saves memory by computing each block again in backward
+  bool tied_output = true;  ///< the token embedding is also the output layer
+  bool recompute = false;   ///< saves memory by computing each block again in backward
 
   /// The options of every block. `block.dropout` also drops elements of the embeddings.
   TransformerBlockOptions block = {.mlp = MlpKind::gelu_tanh};
