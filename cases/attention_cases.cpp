@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "cases/attention_oracle.h"
 #include "cases/cases.h"
@@ -21,9 +22,6 @@ using cases::ScorePlace;
 using cases::Visible;
 
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const Shape few_queries{1, 2, 3, 2}, few_keys{1, 2, 5, 2};
 

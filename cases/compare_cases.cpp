@@ -5,13 +5,11 @@
 #include <functional>
 #include <limits>
 
+#include "autograd/base/non_finite.h"
 #include "cases/cases.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Compare>
 void compare_tensors(Case& c, Compare compare) {

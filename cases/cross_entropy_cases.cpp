@@ -7,13 +7,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "cases/cases.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Targets for logits of that shape. Every third target is the ignored one, if there is one.
 Indices targets_for(const Tensor& logits, std::optional<std::int64_t> ignored) {

@@ -3,12 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/base/non_finite.h"
 #include "cases/cases.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void add_exp_and_log(Cases& cases) {
   cases.add("exp", [](Case& c) {

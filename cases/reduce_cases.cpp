@@ -6,14 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "cases/cases.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using Fold = double (*)(const std::vector<double>&);
 

@@ -20,7 +20,7 @@ Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   for (std::int64_t row = 0; row < x.numel() / d; ++row) {
     const double position = static_cast<double>(options.offset + row % length);
     for (std::int64_t i = 0; i < r / 2; ++i) {
-      const bool halves = options.pairing == RotaryLayout::halves;
+      const bool halves = options.layout == RotaryLayout::halves;
       double& a = values[static_cast<std::size_t>(row * d + (halves ? i : 2 * i))];
       double& b = values[static_cast<std::size_t>(row * d + (halves ? i + r / 2 : 2 * i + 1))];
       const double rate = std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(r));
@@ -75,29 +75,28 @@ Tensor reorder_by_places(const Tensor& W, std::int64_t heads, RotaryLayout from,
 }  // namespace
 
 void add_rotary_cases(Cases& cases) {
-  for (const RotaryLayout pairing : {RotaryLayout::halves, RotaryLayout::adjacent}) {
-    const std::string suffix = pairing == RotaryLayout::halves ? ", halves" : ", adjacent";
-    add_row(cases, suffix, {2, 3, 5, 6}, {.pairing = pairing});
-    add_row(cases, suffix + ", base 10 from position 7", {3, 6},
-            {.pairing = pairing, .base = 10, .offset = 7});
-    add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 4});
+  for (const RotaryLayout layout : {RotaryLayout::halves, RotaryLayout::adjacent}) {
+    const std::string suffix = layout == RotaryLayout::halves ? ", halves" : ", adjacent";
+    add_row(cases, suffix, {2, 3, 5, 6}, {.layout = layout});
+    add_row(cases, suffix + ", base 10 from position 7", {3, 6}, {.layout = layout, .base = 10, .offset = 7});
+    add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.layout = layout, .dimensions = 4});
     add_row(cases, suffix + ", linear scaling", {3, 6},
-            {.pairing = pairing, .scaling = RotaryScaling::linear, .factor = 3});
+            {.layout = layout, .scaling = RotaryScaling::linear, .factor = 3});
     add_row(cases, suffix + ", NTK scaling", {3, 10},
-            {.pairing = pairing, .dimensions = 8, .scaling = RotaryScaling::ntk, .factor = 3});
-    add_row(cases, suffix + ", no channels", {2, 3, 7}, {.pairing = pairing, .dimensions = 0});
+            {.layout = layout, .dimensions = 8, .scaling = RotaryScaling::ntk, .factor = 3});
+    add_row(cases, suffix + ", no channels", {2, 3, 7}, {.layout = layout, .dimensions = 0});
 
     cases.add("convert_rotary_layout, from" + suffix.substr(1), [=](Case& c) {
       constexpr std::int64_t heads = 2;
-      const RotaryLayout to = pairing == RotaryLayout::halves ? RotaryLayout::adjacent : RotaryLayout::halves;
+      const RotaryLayout to = layout == RotaryLayout::halves ? RotaryLayout::adjacent : RotaryLayout::halves;
       c.input("W", {3, 14});
       c.fixed_sizes = {14};
-      c.value = [=](const Inputs& in) { return convert_rotary_layout(in["W"], heads, pairing, to, 6); };
-      c.oracle = [=](const Inputs& in) { return reorder_by_places(in["W"], heads, pairing, 6); };
+      c.value = [=](const Inputs& in) { return convert_rotary_layout(in["W"], heads, layout, to, 6); };
+      c.oracle = [=](const Inputs& in) { return reorder_by_places(in["W"], heads, layout, 6); };
       c.refuses<ShapeError>("heads that do not divide the channels", "[convert_rotary_layout] the last axis",
-                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 3, pairing, to); });
+                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 3, layout, to); });
       c.refuses<ShapeError>("odd head sizes", "[convert_rotary_layout] 7 channels",
-                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 2, pairing, to); });
+                            [=](const Inputs& in) { return convert_rotary_layout(in["W"], 2, layout, to); });
     });
   }
 }

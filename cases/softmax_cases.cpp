@@ -3,13 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
 #include "cases/cases.h"
 
 namespace fovea {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void add_rows_along_axes(Cases& cases) {
   for (const std::int64_t axis : {-1, 1, 0}) {

@@ -44,7 +44,7 @@ void embeddings(Rng& rng) {
 
   const Tensor q = randn({B, H, T, D}, rng), k = randn({B, H, T, D}, rng), v = randn({B, H, T, D}, rng);
   // [rotary]
-  const Rotary turn(D, {.pairing = RotaryLayout::halves});
+  const Rotary turn(D, {.layout = RotaryLayout::halves});
   const Tensor y = attention(turn(q), turn(k), v, {.mask = Mask::causal()});
   const Tensor next = turn(slice(q, -2, T - 1, T), /*offset=*/T - 1);  // one step of generation
   // [rotary]

@@ -5,14 +5,13 @@
 #include <limits>
 #include <utility>
 
+#include "autograd/base/non_finite.h"
 #include "gradcheck/constants.h"
 
 namespace fovea::detail {
 namespace {
 
 using constants::epsilon;
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // A difference quotient, and how far rounding may put it off.
 struct Quotient {

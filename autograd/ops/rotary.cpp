@@ -59,10 +59,10 @@ std::vector<CosSin> rotations(std::int64_t length, std::int64_t r, const RotaryO
 // Rotates the first r channels of a row. `step` leads from one pair to the next, and `apart` from the first
 // channel of a pair to the second.
 template <class T>
-void rotate_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout pairing, double direction,
+void rotate_row(const T* x, const CosSin* rotation, std::int64_t r, RotaryLayout layout, double direction,
                 T* y) {
-  const std::int64_t step = pairing == RotaryLayout::halves ? 1 : 2;
-  const std::int64_t apart = pairing == RotaryLayout::halves ? r / 2 : 1;
+  const std::int64_t step = layout == RotaryLayout::halves ? 1 : 2;
+  const std::int64_t apart = layout == RotaryLayout::halves ? r / 2 : 1;
   for (std::int64_t i = 0; i < r / 2; ++i) {
     const auto a = static_cast<double>(x[i * step]), b = static_cast<double>(x[i * step + apart]);
     const double cos = rotation[i].cos, sin = direction * rotation[i].sin;
@@ -81,7 +81,7 @@ Tensor rotate(const Tensor& x, const RotaryOptions& options, std::int64_t r, dou
     kernels::for_each_row(rows.count, d, [&](std::int64_t row) {
       const T* in = flat.template data<T>() + row * d;
       T* out = detail::fresh_data<T>(y) + row * d;
-      rotate_row(in, table.data() + row % length * (r / 2), r, options.pairing, direction, out);
+      rotate_row(in, table.data() + row % length * (r / 2), r, options.layout, direction, out);
       std::copy(in + r, in + d, out + r);
     });
   });

@@ -18,7 +18,7 @@ void add_multi_head_attention_cases(LayerCases& cases) {
   row("", {}, key_bias);
   row(", without biases", {.bias = false});
   row(", rotary halves", {.rotary = RotaryOptions{}});
-  row(", rotary adjacent", {.rotary = RotaryOptions{.pairing = RotaryLayout::adjacent, .base = 50}});
+  row(", rotary adjacent", {.rotary = RotaryOptions{.layout = RotaryLayout::adjacent, .base = 50}});
   row(", ALiBi", {.alibi = true}, key_bias);
   row(", relative bias", {.relative_bias = RelativeBuckets{.buckets = 4, .max_distance = 3}}, key_bias);
   row(", window", {.window = 2}, key_bias);

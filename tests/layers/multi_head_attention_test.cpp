@@ -135,7 +135,7 @@ struct Scheme {
 std::vector<Scheme> schemes() {
   return {{"none", {}},
           {"rotary halves", {.rotary = RotaryOptions{}}},
-          {"rotary adjacent", {.rotary = RotaryOptions{.pairing = RotaryLayout::adjacent, .base = 100}}},
+          {"rotary adjacent", {.rotary = RotaryOptions{.layout = RotaryLayout::adjacent, .base = 100}}},
           {"alibi", {.alibi = true}},
           {"relative", {.relative_bias = RelativeBuckets{.buckets = 5, .max_distance = 4}}},
           {"window", {.window = 3}},

@@ -19,11 +19,11 @@ Tensor scores(const Rotary& turn, const Tensor& q, const Tensor& k, std::int64_t
 double largest_difference(const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); }
 
 TEST_CASE("Rotary: scores depend on the difference of positions only", "[layers]") {
-  const auto pairing = GENERATE(RotaryLayout::halves, RotaryLayout::adjacent);
+  const auto layout = GENERATE(RotaryLayout::halves, RotaryLayout::adjacent);
   const Dtype dtype = GENERATE(f32, f64);
   const double tolerance = dtype == f32 ? 2e-5 : 1e-11;
   Rng rng(3);
-  const Rotary turn(14, {.pairing = pairing, .dimensions = 10});
+  const Rotary turn(14, {.layout = layout, .dimensions = 10});
   const Tensor q = randn({7, 14}, rng, dtype), k = randn({11, 14}, rng, dtype);
   const Tensor at_start = scores(turn, q, k, 0, 0);
   for (const std::int64_t shift : {1, 97, 10'007}) {
@@ -36,7 +36,7 @@ TEST_CASE("Rotary: scores depend on the difference of positions only", "[layers]
 TEST_CASE("Rotary: position 0 is unchanged, and each pair keeps its length", "[layers]") {
   Rng rng(3);
   const Tensor x = randn({3, 5, 6}, rng, f64);
-  const Tensor y = Rotary(6, {.pairing = RotaryLayout::adjacent})(x);
+  const Tensor y = Rotary(6, {.layout = RotaryLayout::adjacent})(x);
   for (std::int64_t c = 0; c < 6; ++c) CHECK(y.at({2, 0, c}) == x.at({2, 0, c}));
   CHECK(std::hypot(y.at({1, 4, 2}), y.at({1, 4, 3})) == Approx(std::hypot(x.at({1, 4, 2}), x.at({1, 4, 3}))));
 }
@@ -61,8 +61,8 @@ TEST_CASE("convert_rotary_layout: converted weights give the same scores under t
   const Tensor x = randn({length, channels}, rng, f64);
   const Tensor Wq = randn({channels, heads * d}, rng, f64), Wk = randn({channels, heads * d}, rng, f64);
   const Tensor bq = randn({heads * d}, rng, f64);
-  const auto all_scores = [&](const Tensor& Wq, const Tensor& Wk, const Tensor& bq, RotaryLayout pairing) {
-    const Rotary turn(d, {.pairing = pairing, .dimensions = dimensions});
+  const auto all_scores = [&](const Tensor& Wq, const Tensor& Wk, const Tensor& bq, RotaryLayout layout) {
+    const Rotary turn(d, {.layout = layout, .dimensions = dimensions});
     const auto by_head = [&](const Tensor& x) { return transpose(reshape(x, {length, heads, d}), 0, 1); };
     return matmul(turn(by_head(linear(x, Wq, bq))), transpose(turn(by_head(matmul(x, Wk)))));
   };

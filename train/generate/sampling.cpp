@@ -7,6 +7,7 @@
 #include <span>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/non_finite.h"
 #include "train/generate/check_sampling.h"
 
 namespace fovea {
@@ -18,7 +19,6 @@ std::vector<double> checked_values(const Tensor& logits) {
                      to_string(logits.shape()));
   }
   std::vector<double> values = logits.to_vector();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   bool any = false;
   for (std::size_t id = 0; id < values.size(); ++id) {
     if (std::isnan(values[id]) || values[id] == infinity) {

@@ -6,15 +6,11 @@
 #include <string_view>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/non_finite.h"
 #include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {
-namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 bool decays_by_default(const NamedTensor& parameter) { return parameter.tensor.rank() >= 2; }
 

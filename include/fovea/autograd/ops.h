@@ -275,7 +275,7 @@ enum class RotaryLayout { halves, adjacent };
 enum class RotaryScaling { none, linear, ntk };
 
 struct RotaryOptions {
-  RotaryLayout pairing = RotaryLayout::halves;
+  RotaryLayout layout = RotaryLayout::halves;
   double base = 10000;
   std::int64_t offset = 0;  ///< the position of the first of the T, such as the length of a cache
   std::optional<std::int64_t> dimensions = {};  ///< R: only the first R of D channels rotate; by default all

@@ -132,7 +132,7 @@ struct TensorCheck {
   std::string hint = {};
 };
 
-struct GradcheckReport {
+struct FOVEA_API GradcheckReport {
   double tolerance = 0;
   std::uint64_t seed = 0;
   bool screened = false;
