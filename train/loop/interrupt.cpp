@@ -7,9 +7,12 @@ constexpr std::array handled{SIGINT, SIGTERM};
 
 volatile std::sig_atomic_t received = 0;
 
-extern "C" void remember(int signal) {
+// A handler has C linkage; `static` keeps its plain name inside this file.
+extern "C" {
+static void remember(int signal) {
   received = signal;
   for (const int each : handled) std::signal(each, SIG_DFL);
+}
 }
 
 }  // namespace
