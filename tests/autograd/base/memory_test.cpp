@@ -10,6 +10,7 @@
 #include "fovea/autograd/ops.h"
 #include "fovea/autograd/tensor/nd_array.h"
 #include "tests/support/catch.h"
+#include "tests/support/sanitizers.h"
 
 using namespace fovea;
 
@@ -174,7 +175,8 @@ TEST_CASE("cached memory can be given back") {
   CHECK(x.at({999, 999}) == 1);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The sanitizers ask the system for memory of their own.
+#if !defined(FOVEA_ADDRESS_SANITIZER) && !defined(FOVEA_THREAD_SANITIZER)
 TEST_CASE("a warm step asks the system for nothing") {
   Loop loop;
   for (int i = 0; i < 100; ++i) loop.step();

@@ -8,6 +8,7 @@
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/sanitizers.h"
 
 // Chains of 1,000,000 ops, on a stack on which a recursion of a few thousand would not fit.
 
@@ -16,7 +17,7 @@ using namespace fovea;
 namespace {
 
 // The thread sanitizer is fifty times as slow, and what is looked for here is not what it finds.
-#if defined(__SANITIZE_THREAD__)
+#if defined(FOVEA_THREAD_SANITIZER)
 constexpr int length = 100'000;
 #else
 constexpr int length = 1'000'000;
