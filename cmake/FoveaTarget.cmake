@@ -29,6 +29,14 @@ function(fovea_precompile target)
     <fmt/format.h> ${ARGN})
 endfunction()
 
+# fovea_unity(<target> [ONE_BY_ONE <files>]): several files of a room are compiled as one, since most of the
+# compiler's time goes into headers and what they instantiate. The preset `sanitize` compiles each alone.
+function(fovea_unity target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ONE_BY_ONE")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FOVEA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_source_files_properties(${arg_ONE_BY_ONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # For what leaves the computing to the library: there more than -O1 takes time from the compiler and gives none.
 function(fovea_optimise_little target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
