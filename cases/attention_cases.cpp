@@ -39,7 +39,7 @@ void refuse_wrong_shapes(Case& c) {
   refuses("no axis of heads", {1, 3, 5}, {1, 7, 5}, {1, 7, 5});
 }
 
-void refuse_wrong_options(Case& c) {
+void refuse_wrong_attention_options(Case& c) {
   const auto refuses = [&]<class E>(std::type_identity<E>, const std::string& what, const std::string& text,
                                     const std::function<AttentionOptions()>& options) {
     c.refuses<E>(what, text,
@@ -152,7 +152,7 @@ void add_plain(Cases& cases, const std::string& name, const AttentionOptions& op
     c.not_empty = {7};
     c.value = [=](const Inputs& in) { return attention(in["q"], in["k"], in["v"], options); };
     c.oracle = [=](const Inputs& in) { return attention_by_loops(in, {.options = options}).output; };
-    refuse_wrong_options(c);
+    refuse_wrong_attention_options(c);
     refuse_wrong_shapes(c);
     c.example(hidden_numbers("padding holds NaN", Mask::lengths({2})));
     c.example(hidden_numbers("a key hidden from all holds NaN", Mask::drop(Bool{false, false, true})));

@@ -80,8 +80,8 @@ void refuse_wrong_targets(Case& c, const CrossEntropyOptions& options) {
                         [=](const Inputs&) { cross_entropy(scalar(1), Indices{0}, options); });
 }
 
-void add_row(Cases& cases, const std::string& name, const CrossEntropyOptions& options, bool weighted = false,
-             std::int64_t classes = 5) {
+void add_cross_entropy(Cases& cases, const std::string& name, const CrossEntropyOptions& options,
+                       bool weighted = false, std::int64_t classes = 5) {
   cases.add(name, [&](Case& c) {
     c.input("logits", {2, 3, classes});
     c.not_empty = {classes};
@@ -100,23 +100,25 @@ void add_row(Cases& cases, const std::string& name, const CrossEntropyOptions& o
   });
 }
 
-void add_rows(Cases& cases) {
+void add_cross_entropy_rows(Cases& cases) {
   for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), {-100}, {2}}) {
     const std::string suffix = ignored ? fmt::format(", ignoring {}", *ignored) : "";
-    add_row(cases, "cross_entropy" + suffix, {.ignore_index = ignored});
-    add_row(cases, "cross_entropy, summed" + suffix, {.ignore_index = ignored, .reduction = Reduction::sum});
-    add_row(cases, "cross_entropy, by row" + suffix, {.ignore_index = ignored, .reduction = Reduction::none});
+    add_cross_entropy(cases, "cross_entropy" + suffix, {.ignore_index = ignored});
+    add_cross_entropy(cases, "cross_entropy, summed" + suffix,
+                      {.ignore_index = ignored, .reduction = Reduction::sum});
+    add_cross_entropy(cases, "cross_entropy, by row" + suffix,
+                      {.ignore_index = ignored, .reduction = Reduction::none});
   }
-  add_row(cases, "cross_entropy, smoothed", {.label_smoothing = 0.25});
-  add_row(cases, "cross_entropy, smoothed throughout", {.label_smoothing = 1});
-  add_row(cases, "cross_entropy, weighted", {}, true);
-  add_row(cases, "cross_entropy, z-loss", {.z_loss = 0.5});
+  add_cross_entropy(cases, "cross_entropy, smoothed", {.label_smoothing = 0.25});
+  add_cross_entropy(cases, "cross_entropy, smoothed throughout", {.label_smoothing = 1});
+  add_cross_entropy(cases, "cross_entropy, weighted", {}, true);
+  add_cross_entropy(cases, "cross_entropy, z-loss", {.z_loss = 0.5});
   for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
     const CrossEntropyOptions all{
         .ignore_index = 2, .reduction = reduction, .label_smoothing = 0.25, .z_loss = 0.5};
     const std::string suffix = fmt::format(", reduction {}", static_cast<int>(reduction));
-    add_row(cases, "cross_entropy, all options" + suffix, all, true);
-    add_row(cases, "cross_entropy, all options, long rows" + suffix, all, true, 37);
+    add_cross_entropy(cases, "cross_entropy, all options" + suffix, all, true);
+    add_cross_entropy(cases, "cross_entropy, all options, long rows" + suffix, all, true, 37);
   }
 }
 
@@ -186,7 +188,7 @@ void add_examples_of_weights(Case& c) {
        }});
 }
 
-void refuse_wrong_options(Case& c) {
+void refuse_wrong_loss_options(Case& c) {
   const auto refuses = [&]<class E>(std::type_identity<E>, const std::string& name,
                                     const CrossEntropyOptions& options) {
     c.refuses<E>(name, "[cross_entropy]", [=](const Inputs&) {
@@ -203,7 +205,7 @@ void refuse_wrong_options(Case& c) {
           {.class_weights = ones({3}).set_requires_grad()});
 }
 
-void add_examples(Cases& cases) {
+void add_loss_examples(Cases& cases) {
   cases.add("cross_entropy, examples", [](Case& c) {
     c.input("logits", {37});
     c.fixed_sizes = {37};
@@ -216,15 +218,15 @@ void add_examples(Cases& cases) {
     add_examples_of_logits(c);
     add_examples_of_ignored_targets(c);
     add_examples_of_weights(c);
-    refuse_wrong_options(c);
+    refuse_wrong_loss_options(c);
   });
 }
 
 }  // namespace
 
 void add_cross_entropy_cases(Cases& cases) {
-  add_rows(cases);
-  add_examples(cases);
+  add_cross_entropy_rows(cases);
+  add_loss_examples(cases);
 }
 
 }  // namespace fovea

@@ -46,7 +46,7 @@ Example many_rows() {
           .of = [](const Inputs& in) { return layer_norm(in["x"], in["gain"], in["bias"]); }};
 }
 
-void add_rows(Cases& cases) {
+void add_layer_norm_rows(Cases& cases) {
   const auto row = [&](const std::string& name, const Shape& shape, bool gain, bool bias, double eps) {
     cases.add(name, [=](Case& c) {
       c.input("x", shape);
@@ -83,7 +83,7 @@ void add_rows(Cases& cases) {
   row("layer_norm, long rows", {2, 37}, true, true, 0.01);
 }
 
-void add_known_values(Cases& cases) {
+void add_layer_norm_values(Cases& cases) {
   cases.add("layer_norm, known values", [](Case& c) {
     c.input("x", {3, 7});
     c.not_empty = {7};
@@ -103,8 +103,8 @@ void add_known_values(Cases& cases) {
 }  // namespace
 
 void add_layer_norm_cases(Cases& cases) {
-  add_rows(cases);
-  add_known_values(cases);
+  add_layer_norm_rows(cases);
+  add_layer_norm_values(cases);
 }
 
 }  // namespace fovea

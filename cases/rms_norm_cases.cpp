@@ -20,7 +20,7 @@ Tensor scale_rows(const Tensor& x, const Tensor& gain, double eps) {
   return from_values(values, x.shape(), f64);
 }
 
-void add_rows(Cases& cases) {
+void add_rms_norm_rows(Cases& cases) {
   const auto row = [&](const std::string& name, const Shape& shape, bool gain, double eps) {
     cases.add(name, [=](Case& c) {
       c.input("x", shape);
@@ -48,7 +48,7 @@ void add_rows(Cases& cases) {
   row("rms_norm, long rows", {2, 37}, true, 0.01);
 }
 
-void add_known_values(Cases& cases) {
+void add_rms_norm_values(Cases& cases) {
   cases.add("rms_norm, known values", [](Case& c) {
     // The inputs are not much larger than sqrt(eps). A row of equal, larger numbers would be normalised to
     // their sign, whose gradient is the remainder of terms that cancel.
@@ -68,8 +68,8 @@ void add_known_values(Cases& cases) {
 }  // namespace
 
 void add_rms_norm_cases(Cases& cases) {
-  add_rows(cases);
-  add_known_values(cases);
+  add_rms_norm_rows(cases);
+  add_rms_norm_values(cases);
 }
 
 }  // namespace fovea

@@ -33,7 +33,7 @@ Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   return from_values(values, x.shape(), f64);
 }
 
-void add_row(Cases& cases, const std::string& name, const Shape& shape, const RotaryOptions& options) {
+void add_rotary(Cases& cases, const std::string& name, const Shape& shape, const RotaryOptions& options) {
   cases.add("rotary" + name, [&](Case& c) {
     c.input("x", shape);
     c.fixed_sizes = {shape.back()};
@@ -77,14 +77,15 @@ Tensor reorder_by_places(const Tensor& W, std::int64_t heads, RotaryLayout from,
 void add_rotary_cases(Cases& cases) {
   for (const RotaryLayout layout : {RotaryLayout::halves, RotaryLayout::adjacent}) {
     const std::string suffix = layout == RotaryLayout::halves ? ", halves" : ", adjacent";
-    add_row(cases, suffix, {2, 3, 5, 6}, {.layout = layout});
-    add_row(cases, suffix + ", base 10 from position 7", {3, 6}, {.layout = layout, .base = 10, .offset = 7});
-    add_row(cases, suffix + ", part of the channels", {2, 3, 7}, {.layout = layout, .dimensions = 4});
-    add_row(cases, suffix + ", linear scaling", {3, 6},
-            {.layout = layout, .scaling = RotaryScaling::linear, .factor = 3});
-    add_row(cases, suffix + ", NTK scaling", {3, 10},
-            {.layout = layout, .dimensions = 8, .scaling = RotaryScaling::ntk, .factor = 3});
-    add_row(cases, suffix + ", no channels", {2, 3, 7}, {.layout = layout, .dimensions = 0});
+    add_rotary(cases, suffix, {2, 3, 5, 6}, {.layout = layout});
+    add_rotary(cases, suffix + ", base 10 from position 7", {3, 6},
+               {.layout = layout, .base = 10, .offset = 7});
+    add_rotary(cases, suffix + ", part of the channels", {2, 3, 7}, {.layout = layout, .dimensions = 4});
+    add_rotary(cases, suffix + ", linear scaling", {3, 6},
+               {.layout = layout, .scaling = RotaryScaling::linear, .factor = 3});
+    add_rotary(cases, suffix + ", NTK scaling", {3, 10},
+               {.layout = layout, .dimensions = 8, .scaling = RotaryScaling::ntk, .factor = 3});
+    add_rotary(cases, suffix + ", no channels", {2, 3, 7}, {.layout = layout, .dimensions = 0});
 
     cases.add("convert_rotary_layout, from" + suffix.substr(1), [=](Case& c) {
       constexpr std::int64_t heads = 2;

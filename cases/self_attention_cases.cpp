@@ -26,8 +26,8 @@ Tensor project_and_attend(const Inputs& in, const Visible& visible) {
   return reshape(y, result);
 }
 
-void add_row(Cases& cases, const std::string& name, const Shape& shape, const Mask& mask,
-             const Visible& visible) {
+void add_self_attention(Cases& cases, const std::string& name, const Shape& shape, const Mask& mask,
+                        const Visible& visible) {
   cases.add(name, [&](Case& c) {
     c.input("x", shape);
     for (const char* weight : {"Wq", "Wk", "Wv"}) c.input(weight, {5, 2}, {-0.6, 0.6});
@@ -51,9 +51,9 @@ void add_row(Cases& cases, const std::string& name, const Shape& shape, const Ma
 }  // namespace
 
 void add_self_attention_cases(Cases& cases) {
-  add_row(cases, "self_attention", {2, 3, 5}, Mask::causal(), keys_up_to_query);
-  add_row(cases, "self_attention, without a batch", {3, 5}, Mask::causal(), keys_up_to_query);
-  add_row(cases, "self_attention, unmasked", {2, 3, 5}, {}, every_key);
+  add_self_attention(cases, "self_attention", {2, 3, 5}, Mask::causal(), keys_up_to_query);
+  add_self_attention(cases, "self_attention, without a batch", {3, 5}, Mask::causal(), keys_up_to_query);
+  add_self_attention(cases, "self_attention, unmasked", {2, 3, 5}, {}, every_key);
 }
 
 }  // namespace fovea
