@@ -10,7 +10,8 @@ namespace {
 double slowdown(std::int64_t i, std::int64_t r, const RotaryOptions& options) {
   if (options.scaling == RotaryScaling::none) return 1;
   if (options.scaling == RotaryScaling::linear) return 1 / options.factor;
-  return std::pow(options.factor, -static_cast<double>(i) / static_cast<double>(r / 2 - 1));
+  const std::int64_t slowest = r / 2 - 1;
+  return std::pow(options.factor, -static_cast<double>(i) / static_cast<double>(slowest));
 }
 
 // Treats each pair of channels as a complex number and multiplies it by exp(i angle).
@@ -18,7 +19,7 @@ Tensor turn_by_complex_numbers(const Tensor& x, const RotaryOptions& options) {
   const std::int64_t length = x.size(-2), d = x.size(-1), r = options.dimensions.value_or(d);
   std::vector<double> values = x.to_vector();
   for (std::int64_t row = 0; row < x.numel() / d; ++row) {
-    const double position = static_cast<double>(options.offset + row % length);
+    const auto position = static_cast<double>(options.offset + row % length);
     for (std::int64_t i = 0; i < r / 2; ++i) {
       const bool halves = options.layout == RotaryLayout::halves;
       double& a = values[static_cast<std::size_t>(row * d + (halves ? i : 2 * i))];
