@@ -38,6 +38,11 @@ std::vector<double> checked_values(const Tensor& logits) {
   return values;
 }
 
+// Probabilities are compared with a share as equal within what rounding may have changed them by: the logits
+// in their dtype, and the sums of them in f64. So tokens that add up to the share in numbers are enough for
+// it.
+double rounding_of(Dtype dtype) { return dtype == f32 ? 1e-6 : 1e-12; }
+
 // softmax(z / temperature), not yet scaled to add up to 1. The largest logit is subtracted first, so that the
 // likeliest token has exp(0) for any temperature.
 std::vector<double> tempered(const std::vector<double>& logits, double temperature) {
@@ -79,16 +84,17 @@ void keep_top_k(std::vector<double>& p, std::int64_t k) {
   if (k > 0) keep_only(p, likeliest_ids(p, static_cast<std::size_t>(k)));
 }
 
-void keep_top_p(std::vector<double>& p, double share) {
+void keep_top_p(std::vector<double>& p, double share, double rounding) {
   if (share == 1) return;
   const std::vector<std::size_t> ids = likeliest_ids(p, p.size());
   std::size_t count = 0;
-  for (double total = 0; count < ids.size() && total < share; ++count) total += p[ids[count]];
+  for (double total = 0; count < ids.size() && total < share * (1 - rounding); ++count)
+    total += p[ids[count]];
   keep_only(p, std::span(ids).first(count));
 }
 
-void keep_min_p(std::vector<double>& p, double ratio) {
-  const double least = ratio * *std::ranges::max_element(p);
+void keep_min_p(std::vector<double>& p, double ratio, double rounding) {
+  const double least = ratio * (1 - rounding) * *std::ranges::max_element(p);
   for (double& each : p) {
     if (each < least) each = 0;
   }
@@ -115,9 +121,10 @@ std::vector<double> token_probabilities(const Tensor& logits, const Sampling& sa
   detail::check_sampling(sampling);
   std::vector<double> p = tempered(checked_values(logits), sampling.temperature);
   scale_to_one(p);
+  const double rounding = rounding_of(logits.dtype());
   keep_top_k(p, sampling.top_k);
-  keep_top_p(p, sampling.top_p);
-  keep_min_p(p, sampling.min_p);
+  keep_top_p(p, sampling.top_p, rounding);
+  keep_min_p(p, sampling.min_p, rounding);
   return p;
 }
 

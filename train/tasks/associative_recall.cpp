@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "fovea/train/tasks/answer_task.h"
+#include "train/tasks/base/number_words.h"
 
 namespace fovea::tasks {
 namespace {
@@ -15,24 +14,14 @@ Vocabulary letters_and_digits() {
   return Vocabulary(std::move(words));
 }
 
-// Draws `count` different numbers from {0, ..., below - 1}, in random order.
-std::vector<std::int64_t> draw_different(std::int64_t count, std::int64_t below, Rng& rng) {
-  std::vector<std::int64_t> drawn;
-  while (std::ssize(drawn) < count) {
-    const std::int64_t one = rng.uniform_int(below);
-    if (std::ranges::find(drawn, one) == drawn.end()) drawn.push_back(one);
-  }
-  return drawn;
-}
-
 std::vector<PromptAnswer> draw(Rng& rng) {
-  std::vector<std::int64_t> told, key = draw_different(pairs, keys, rng), value;
+  std::vector<std::int64_t> told, key = detail::different_numbers(pairs, keys, rng), value;
   for (std::int64_t i = 0; i < pairs; ++i) {
     value.push_back(keys + rng.uniform_int(values));
     told.insert(told.end(), {key[static_cast<std::size_t>(i)], value.back()});
   }
   std::vector<PromptAnswer> questions;
-  for (const std::int64_t asked : draw_different(pairs, pairs, rng)) {
+  for (const std::int64_t asked : detail::different_numbers(pairs, pairs, rng)) {
     const auto i = static_cast<std::size_t>(asked);
     questions.push_back({.prompt = {key[i]}, .answer = {value[i]}});
   }

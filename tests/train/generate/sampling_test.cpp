@@ -71,6 +71,30 @@ TEST_CASE("sampling: filters apply in order, each to the tokens that the one bef
                       {0, 16 / 25.0, 0, 9 / 25.0});
 }
 
+TEST_CASE("sampling: probabilities that add up to top_p are enough for it, however they are rounded",
+          "[train]") {
+  const auto kept = [](const Tensor& logits, const Sampling& sampling) {
+    return std::ranges::count_if(token_probabilities(logits, sampling), [](double p) { return p > 0; });
+  };
+  for (const Dtype dtype : {f32, f64}) {
+    CAPTURE(name_of(dtype));
+    for (const int n : {5, 7, 10, 20, 1009}) {
+      for (int k = 1; k <= n; k += 1 + n / 20) {
+        CAPTURE(n, k);
+        CHECK(kept(full({n}, 0.3, dtype), {.top_p = static_cast<double>(k) / n}) == k);
+      }
+    }
+    const Tensor logits = to(logits_of({0.1, 0.4, 0.2, 0.3}), dtype);
+    CHECK(kept(logits, {.top_p = 0.4}) == 1);
+    CHECK(kept(logits, {.top_p = 0.7}) == 2);
+    CHECK(kept(logits, {.top_p = 0.9}) == 3);
+    CHECK(kept(logits, {.top_p = 1e-9}) == 1);
+    CHECK(kept(logits, {.min_p = 0.25}) == 4);
+    CHECK(kept(logits, {.min_p = 0.5}) == 3);
+    CHECK(kept(logits, {.min_p = 0.75}) == 2);
+  }
+}
+
 TEST_CASE("sampling: among equally likely tokens the lower id comes first", "[train]") {
   const Tensor even = tensor({7, 7, 7, 7, 7});
   check_probabilities(even, {.temperature = 0}, {1, 0, 0, 0, 0});

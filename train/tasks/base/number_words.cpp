@@ -1,5 +1,7 @@
 #include "train/tasks/base/number_words.h"
 
+#include <algorithm>
+
 namespace fovea::detail {
 
 Vocabulary number_words(std::int64_t count, const std::vector<std::string>& signs) {
@@ -13,6 +15,15 @@ std::vector<std::int64_t> random_numbers(std::int64_t count, std::int64_t below,
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
   for (std::int64_t& number : numbers) number = rng.uniform_int(below);
   return numbers;
+}
+
+std::vector<std::int64_t> different_numbers(std::int64_t count, std::int64_t below, Rng& rng) {
+  std::vector<std::int64_t> drawn;
+  while (std::ssize(drawn) < count) {
+    const std::int64_t one = rng.uniform_int(below);
+    if (std::ranges::find(drawn, one) == drawn.end()) drawn.push_back(one);
+  }
+  return drawn;
 }
 
 }  // namespace fovea::detail

@@ -16,4 +16,7 @@ Vocabulary number_words(std::int64_t count, const std::vector<std::string>& sign
 /// Draws `count` numbers from {0, ..., below - 1}, independently and uniformly.
 std::vector<std::int64_t> random_numbers(std::int64_t count, std::int64_t below, Rng& rng);
 
+/// Draws `count` different numbers from {0, ..., below - 1}, in random order.
+std::vector<std::int64_t> different_numbers(std::int64_t count, std::int64_t below, Rng& rng);
+
 }  // namespace fovea::detail
