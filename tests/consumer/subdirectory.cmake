@@ -15,7 +15,10 @@ build_and_test(${CMAKE_CURRENT_LIST_DIR} ${DIR} "-DCMAKE_CXX_FLAGS=${flags}" -DC
 file(REMOVE_RECURSE ${DIR}-flags)
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${DIR}-flags -DCMAKE_CXX_COMPILER=${CXX}
   -DCMAKE_BUILD_TYPE= -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DFOVEA_SOURCE=${source})
-file(STRINGS ${DIR}-flags/compile_commands.json commands REGEX "matmul.cpp|gemm.cpp|Unity")
+file(STRINGS ${DIR}-flags/compile_commands.json commands REGEX "\"command\": .*/fovea[.]dir/")
+if(NOT commands)
+  message(FATAL_ERROR "No compiler command of the library was found")
+endif()
 foreach(command IN LISTS commands)
   if(NOT command MATCHES "-O3" OR NOT command MATCHES "-march=native")
     message(FATAL_ERROR "Without a build type the library is compiled without optimisation: ${command}")
