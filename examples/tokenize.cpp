@@ -27,7 +27,7 @@ int main() {
   const std::filesystem::path input = folder / "input.txt";
 
   // [tokenizers]
-  const std::string text = read_text(input);
+  const std::string text = clean_text(read_text(input));
   const CharacterTokenizer characters(text);  // one token for each character that the text has
   const ByteTokenizer bytes;                  // 256 tokens, for any bytes
   const BytePairTokenizer pairs = BytePairTokenizer::train(text, {.merges = 512});
@@ -71,7 +71,7 @@ int main() {
   // [batches]
 
   // [names]
-  const std::string list = read_text(folder / "names.txt");
+  const std::string list = clean_text(read_text(folder / "names.txt"));
   const CharacterTokenizer letters(list);  // id 0 is the newline
   const LineData names(list, letters);
   const auto [known, unseen] = split(names, /*validation=*/0.2, rng);

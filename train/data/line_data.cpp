@@ -3,6 +3,7 @@
 
 #include "autograd/base/fail.h"
 #include "fovea/train/data/text_data.h"
+#include "fovea/train/tokenizers/clean_text.h"
 #include "train/data/split_size.h"
 
 namespace fovea {
@@ -14,7 +15,7 @@ void check_batch(const char* name, std::int64_t batch) {
 
 }  // namespace
 
-LineData::LineData(std::string_view text, const Tokenizer& tokenizer) : vocabulary_(tokenizer.size()) {
+LineData::LineData(std::string_view bytes, const Tokenizer& tokenizer) : vocabulary_(tokenizer.size()) {
   const std::optional<std::int64_t> newline = tokenizer.find("\n");
   if (!newline) {
     fail<ValueError>(
@@ -22,11 +23,12 @@ LineData::LineData(std::string_view text, const Tokenizer& tokenizer) : vocabula
         "line: make the tokenizer from the whole text");
   }
   boundary_ = *newline;
+  const std::string cleaned = clean_text(bytes);
+  std::string_view text = cleaned;
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     std::vector<std::int64_t>& ids = lines_.emplace_back(1, boundary_);
     try {

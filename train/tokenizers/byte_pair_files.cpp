@@ -2,6 +2,7 @@
 
 #include "autograd/base/fail.h"
 #include "fovea/train/tokenizers/byte_pair_tokenizer.h"
+#include "fovea/train/tokenizers/clean_text.h"
 #include "train/io/file.h"
 #include "train/tokenizers/byte_pair_model.h"
 
@@ -26,9 +27,8 @@ auto in_file(const std::filesystem::path& path, const Read& read) {
 void add_merges(std::string_view text, detail::BytePairReader& reader) {
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (number == 1 && line.starts_with("#version")) continue;
     try {
       reader.add_merge(line);
@@ -46,7 +46,7 @@ BytePairTokenizer BytePairTokenizer::load(const std::filesystem::path& vocab_jso
   const detail::MappedFile merges("BytePairTokenizer::load", merges_txt);
   detail::BytePairReader reader =
       in_file(vocab_json, [&] { return detail::BytePairReader(nlohmann::json::parse(vocabulary.text())); });
-  in_file(merges_txt, [&] { add_merges(merges.text(), reader); });
+  in_file(merges_txt, [&] { add_merges(clean_text(merges.text()), reader); });
   return {reader.tokens(), reader.merges()};
 }
 

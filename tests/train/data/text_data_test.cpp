@@ -237,6 +237,25 @@ TEST_CASE("LineData: batches in order have every line once, and random ones cont
   CHECK_THROWS_AS(random_batch(lines, 0, rng), ValueError);
 }
 
+TEST_CASE("LineData: lines are the same whatever ends them", "[train]") {
+  const CharacterTokenizer letters("\nabc");
+  const auto ids = [&](std::string_view text) {
+    const LineData lines(text, letters);
+    Ids all;
+    for (std::int64_t i = 0; i < lines.size(); ++i)
+      all.insert(all.end(), lines.line(i).begin(), lines.line(i).end());
+    return all;
+  };
+  const Ids same = ids("ab\nc\nabc\n");
+  CHECK(same == Ids{0, 1, 2, 0, 0, 3, 0, 0, 1, 2, 3, 0});
+  for (const char* text : {"ab\r\nc\r\nabc\r\n", "ab\rc\rabc",
+                           "\xEF\xBB\xBF"
+                           "ab\nc\r\n\r\nabc",
+                           "\n\nab\n\nc\nabc"}) {
+    CHECK(ids(text) == same);
+  }
+}
+
 TEST_CASE("LineData: a split draws lines, and the seed determines them", "[train]") {
   std::string text;
   for (char letter = 'A'; letter <= 'Z'; ++letter) text += {letter, '\n'};

@@ -275,6 +275,9 @@ TEST_CASE("BytePairTokenizer: a malformed merges.txt is refused with the line", 
   refuses("h e\nh y\n", "line 2: 'hy' is not a token");
   refuses("h e\nh e\n", "line 2: 'h e' is given twice: it is merge 1 already");
   refuses("h 中\n", "line 1: 'h 中' has a character that stands for no byte");
-  write(files.merges, "h e\r\nhe y");  // with a line end of Windows, and without a newline at the end
-  CHECK(files.load().merges().size() == 2);
+  // With line ends of other systems, a byte order mark, and without a newline at the end.
+  for (const char* lines : {"h e\r\nhe y", "h e\rhe y\r", "\xEF\xBB\xBF#version: 0.2\r\nh e\nhe y\n"}) {
+    write(files.merges, lines);
+    CHECK(files.load().merges().size() == 2);
+  }
 }

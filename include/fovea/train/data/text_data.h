@@ -11,6 +11,7 @@
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/train/data/batch.h"
+#include "fovea/train/tokenizers/clean_text.h"
 #include "fovea/train/tokenizers/tokenizer.h"
 
 /// Texts as ids, in memory or in files, and batches of them for language models.
@@ -20,7 +21,7 @@
 /// go on with the same batches.
 namespace fovea {
 
-/// The bytes of a text file.
+/// The bytes of a text file. `clean_text` makes them a text that does not depend on the system that saved it.
 /// Throws: FileError if the file can't be read, is not a regular file (but a folder or a pipe) or is empty.
 FOVEA_API std::string read_text(const std::filesystem::path& path);
 
@@ -102,9 +103,9 @@ FOVEA_API Batch batch_at(const TokenData& data, const Blocks& blocks, std::int64
 /// Threads: the data does not change once it is made; any number of threads may use it.
 class FOVEA_API LineData {
  public:
-  /// Encodes the lines of a text. Leaves out empty lines, and carriage returns before a newline.
-  /// Throws: ValueError if there are no lines or the tokenizer has no newline; as the tokenizer's `encode`,
-  /// with the number of the line.
+  /// Encodes the lines of a text, which is cleaned by `clean_text` first. Leaves out empty lines.
+  /// Throws: ValueError if there are no lines or the tokenizer has no newline; as `clean_text`, and as the
+  /// tokenizer's `encode`, with the number of the line.
   LineData(std::string_view text, const Tokenizer& tokenizer);
 
   std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
