@@ -13,6 +13,7 @@
 #include "cases/cases.h"
 #include "cases/layer_cases.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
 
@@ -204,18 +205,15 @@ Command check_command(CLI::App& program) {
   const auto settings = std::make_shared<CheckSettings>();
   CLI::App* parser =
       program.add_subcommand("check", "Check the gradients of every op and layer against finite differences");
-  parser
-      ->add_option("--filter", settings->filter,
-                   "Check only the ops and layers whose name contains this text")
-      ->type_name("TEXT");
-  parser->add_option("--order", settings->order, "The highest order of derivatives to check: 1 or 2")
-      ->check(CLI::Validator(CLI::Range(1, 2)).description(""));
-  parser->add_option("--seed", settings->seed, "The seed of the random inputs and cotangents")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
-  parser->add_option("--seeds", settings->seeds, "How many seeds to check, starting with --seed")
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
-  parser->add_flag("--json", settings->json, "Print the results as JSON");
-  parser->add_flag("--verbose", settings->verbose, "Print every failure, and the table of every layer");
+  add_value(*parser, "--filter", settings->filter,
+            "Check only the ops and layers whose name contains this text");
+  add_value(*parser, "--order", settings->order, "The highest order of derivatives to check: 1 or 2")
+      ->check(count(1, 2));
+  add_value(*parser, "--seed", settings->seed, "The seed of the random inputs and cotangents")->check(seed());
+  add_value(*parser, "--seeds", settings->seeds, "How many seeds to check, starting with --seed")
+      ->check(count(1));
+  add_switch(*parser, "--json", settings->json, "Print the results as JSON");
+  add_switch(*parser, "--verbose", settings->verbose, "Print every failure, and the table of every layer");
   return {parser, [settings] { return check_all(*settings); }};
 }
 

@@ -2,16 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "cli/nearest.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/train/data/text_data.h"
 #include "fovea/train/tokenizers/byte_pair_tokenizer.h"
+#include "fovea/train/tokenizers/clean_text.h"
 #include "fovea/train/tokenizers/tokenizer.h"
+#include "train/io/file.h"
 
 namespace fovea::cli {
 namespace {
@@ -31,22 +37,41 @@ std::string fingerprint(std::string_view bytes) {
   return fmt::format("{} bytes, fnv1a {:016x}", bytes.size(), hash);
 }
 
+// Throws: ValueError unless the data are those of the run. A new run has no metadata yet.
+void check_fingerprint(const std::string& found, const Metadata& run) {
+  const auto saved = run.find("data");
+  if (saved == run.end() || saved->second == found) return;
+  throw ValueError(fmt::format("the data have changed since the run began: they were {}, and are {}",
+                               detail::printable(saved->second, 80), found));
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const Settings& settings, std::string_view text) {
-  const std::string& kind = settings.tokenizer;
-  if (kind == "characters") return std::make_unique<CharacterTokenizer>(text);
-  if (kind == "bytes") return std::make_unique<ByteTokenizer>();
-  if (kind == "byte-pairs") {
+  const std::string& name = settings.tokenizer;
+  if (name == "characters") return std::make_unique<CharacterTokenizer>(text);
+  if (name == "bytes") return std::make_unique<ByteTokenizer>();
+  if (name == "byte-pairs") {
     return std::make_unique<BytePairTokenizer>(BytePairTokenizer::train(text, {.merges = settings.merges}));
   }
-  const std::filesystem::path folder(kind);
+  const std::filesystem::path folder(name);
   if (!std::filesystem::is_directory(folder)) {
+    const std::vector<std::string> kinds(tokenizer_kinds.begin(), tokenizer_kinds.end());
     throw ValueError(fmt::format(
         "there is no tokenizer \"{}\": choose characters, bytes, byte-pairs, or a folder with vocab.json and "
-        "merges.txt",
-        kind));
+        "merges.txt{}",
+        detail::printable(name), did_you_mean(name, kinds)));
   }
   return std::make_unique<BytePairTokenizer>(
       BytePairTokenizer::load(folder / "vocab.json", folder / "merges.txt"));
+}
+
+// The folder of a run's tokenizer may be gone, since its checkpoints describe the tokenizer too.
+std::unique_ptr<Tokenizer> tokenizer_of(const Settings& settings, std::string_view text,
+                                        const Metadata& run) {
+  const std::filesystem::path folder(settings.tokenizer);
+  const auto described = run.find("tokenizer");
+  const bool gone = folder.is_absolute() && !std::filesystem::is_directory(folder);
+  return gone && described != run.end() ? tokenizer_from_json(described->second)
+                                        : make_tokenizer(settings, text);
 }
 
 template <class Data, class Size>
@@ -65,61 +90,148 @@ BatchSource random_batches(const Data& data, const Size& size) {
       [data, size](std::int64_t, Rng& rng) -> std::optional<Batch> { return random_batch(data, size, rng); };
 }
 
-// The corpus of tokens or lines. `Size` is what `random_batch` takes: the number of lines, or of blocks and
-// their length. `hold_out` splits off the validation data.
-template <class Data, class Size, class HoldOut>
-Corpus corpus_of(const Data& data, const Size& size, const Size& evaluation_size, const char* unit,
-                 const Settings& settings, const HoldOut& hold_out) {
+// --- Texts that are too short ----------------------------------------------------------------------------
+
+std::string share(const Settings& settings) { return fmt::format("--validation {}", settings.validation); }
+
+// Both parts need something. `unit` is a line or a token.
+void check_split(const Settings& settings, std::int64_t size, const char* unit) {
+  const double held_out = settings.validation * static_cast<double>(size);
+  if (size > 1 && held_out <= static_cast<double>(size - 1)) return;
+  throw ValueError(
+      fmt::format("the text has {} {}{}, too few for {} to leave some to train on: take a longer text, "
+                  "or hold out nothing with --validation 0",
+                  with_commas(size), unit, size == 1 ? "" : "s", share(settings)));
+}
+
+// Each part needs a block of the context and the token after it.
+void check_length(const Settings& settings, std::int64_t size, const std::optional<Split<TokenData>>& parts) {
+  const std::int64_t needed = settings.context + 1;
+  const auto check = [&](std::int64_t found, const std::string& what, const char* advice) {
+    if (found >= needed) return;
+    throw ValueError(fmt::format("a context of {} tokens and the next token need {}, but {} {}: {}",
+                                 with_commas(settings.context), with_commas(needed), what, with_commas(found),
+                                 advice));
+  };
+  const char* longer = "take a longer text or a shorter --context";
+  check(size, "the data has", longer);
+  if (!parts) return;
+  const std::string of = fmt::format("of the {} tokens, with {}, has", with_commas(size), share(settings));
+  check(parts->train.size(), "the part to train on " + of,
+        "take a longer text, a shorter --context or a smaller --validation");
+  check(parts->validation.size(), "the validation part " + of,
+        "take a longer text, a shorter --context or a larger --validation");
+}
+
+// --- Corpora ---------------------------------------------------------------------------------------------
+
+// Whether a file begins as token files do; false if it can't be read.
+bool is_token_file(const std::string& path) {
+  std::array<char, 8> magic{};
+  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
+  return std::string_view(magic.data(), magic.size()) == "FOVEAID1";
+}
+
+// The corpus of tokens or lines, split into two parts unless nothing is held out. `Size` is what
+// `random_batch` takes: the number of lines, or of blocks and their length.
+template <class Data, class Size>
+Corpus corpus_of(const Data& data, const std::optional<Split<Data>>& parts, const Size& size,
+                 const Size& evaluation_size, const char* unit) {
   Corpus corpus;
   corpus.vocabulary = data.vocabulary();
-  if (settings.validation == 0) {
+  if (!parts) {
     corpus.training = random_batches(data, size);
     corpus.description = fmt::format("{} {}", with_commas(data.size()), unit);
     return corpus;
   }
-  const Split<Data> parts = hold_out(data);
-  corpus.training = random_batches(parts.train, size);
-  corpus.validation = batches_in_order(parts.validation, evaluation_size);
-  corpus.description = fmt::format("{} {} to train on, {} for validation", with_commas(parts.train.size()),
-                                   unit, with_commas(parts.validation.size()));
+  corpus.training = random_batches(parts->train, size);
+  corpus.validation = batches_in_order(parts->validation, evaluation_size);
+  corpus.description = fmt::format("{} {} to train on, {} for validation", with_commas(parts->train.size()),
+                                   unit, with_commas(parts->validation.size()));
   return corpus;
 }
 
 Corpus corpus_of_lines(const LineData& lines, const Settings& settings) {
-  const auto hold_out = [&](const LineData& data) {
+  std::optional<Split<LineData>> parts;
+  if (settings.validation > 0) {
+    check_split(settings, lines.size(), "line");
     Rng rng(split_seed);
-    return split(data, settings.validation, rng);
-  };
-  Corpus corpus = corpus_of(lines, settings.recipe.batch, evaluation_batch, "lines", settings, hold_out);
+    parts = split(lines, settings.validation, rng);
+  }
+  Corpus corpus = corpus_of(lines, parts, settings.recipe.batch, evaluation_batch, "lines");
   corpus.context = lines.context();
   return corpus;
 }
 
 Corpus corpus_of_tokens(const TokenData& tokens, const Settings& settings) {
-  const auto hold_out = [&](const TokenData& data) { return split(data, settings.validation); };
-  Corpus corpus = corpus_of(tokens, Blocks{settings.recipe.batch, settings.context},
-                            Blocks{evaluation_batch, settings.context}, "tokens", settings, hold_out);
+  std::optional<Split<TokenData>> parts;
+  if (settings.validation > 0) {
+    check_split(settings, tokens.size(), "token");
+    parts = split(tokens, settings.validation);
+  }
+  check_length(settings, tokens.size(), parts);
+  Corpus corpus = corpus_of(tokens, parts, Blocks{settings.recipe.batch, settings.context},
+                            Blocks{evaluation_batch, settings.context}, "tokens");
   corpus.context = settings.context;
   return corpus;
 }
 
-Corpus open_text(const Settings& settings) {
-  const std::filesystem::path path(settings.text);
-  const std::string text = read_text(path);
-  const std::string name = path.filename().string();
+Corpus corpus_of_token_file(const Settings& settings, const std::string& name, const Metadata& run) {
+  const auto refuse = [&](const char* option, const char* lacks) {
+    throw ValueError(fmt::format("{}: {} is a token file, which has no {}", option, name, lacks));
+  };
+  if (settings.lines) refuse("--lines", "lines");
+  if (settings.tokenizer != Settings{}.tokenizer) refuse("--tokenizer", "text");
+  const std::string found = fingerprint(detail::MappedFile("read_text", settings.text).text());
+  check_fingerprint(found, run);
+  Corpus corpus = corpus_of_tokens(TokenData::open(settings.text), settings);
+  corpus.metadata["data"] = found;
+  return corpus;
+}
+
+// The text that is learned, whichever system saved it. Of lines, the empty ones mean nothing, nor does the
+// last newline, so they are the same for the tokenizer too.
+std::string text_to_learn(const Settings& settings) {
+  const std::string text = clean_text(read_text(settings.text));
+  if (!settings.lines && text.empty()) throw ValueError("the text is empty");
+  if (!settings.lines) return text;
+  std::string lines;
+  for (const char c : text + '\n') {
+    if (c != '\n' || (!lines.empty() && lines.back() != '\n')) lines += c;
+  }
+  if (lines.empty()) throw ValueError("the text has no lines but empty ones");
+  return lines;
+}
+
+// Adds to an error about a text the name of its file.
+template <class Work>
+Corpus about(const std::string& name, const Work& work) {
+  try {
+    return work();
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+Corpus open_text(const Settings& settings, const Metadata& run) {
+  const std::string name = detail::printable(std::filesystem::path(settings.text).filename().string());
   Corpus corpus;
-  if (text.starts_with("FOVEAID1")) {
-    if (settings.lines)
-      throw ValueError(fmt::format("--lines: {} is a token file, which has no lines", name));
-    corpus = corpus_of_tokens(TokenData::open(path), settings);
+  if (is_token_file(settings.text)) {
+    corpus = corpus_of_token_file(settings, name, run);
   } else {
-    const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(settings, text);
-    corpus = settings.lines ? corpus_of_lines(LineData(text, *tokenizer), settings)
-                            : corpus_of_tokens(TokenData(text, *tokenizer), settings);
-    corpus.metadata["tokenizer"] = tokenizer->to_json();
+    corpus = about(name, [&] {
+      const std::string text = text_to_learn(settings);
+      const std::string found = fingerprint(text);
+      check_fingerprint(found, run);
+      const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(settings, text, run);
+      Corpus made = settings.lines ? corpus_of_lines(LineData(text, *tokenizer), settings)
+                                   : corpus_of_tokens(TokenData(text, *tokenizer), settings);
+      made.metadata["tokenizer"] = tokenizer->to_json();
+      made.metadata["data"] = found;
+      return made;
+    });
   }
   corpus.description = fmt::format("{}: {}, vocabulary of {}", name, corpus.description, corpus.vocabulary);
-  corpus.metadata["data"] = fingerprint(text);
   return corpus;
 }
 
@@ -143,22 +255,27 @@ Corpus open_task(const Settings& settings) {
 
 }  // namespace
 
-Corpus open_corpus(const Settings& settings) {
-  Corpus corpus = settings.text.empty() ? open_task(settings) : open_text(settings);
+Corpus open_corpus(const Settings& settings, const Metadata& run) {
+  Corpus corpus = settings.text.empty() ? open_task(settings) : open_text(settings, run);
   corpus.metadata["vocabulary"] = std::to_string(corpus.vocabulary);
   corpus.metadata["context"] = std::to_string(corpus.context);
   return corpus;
 }
 
+void check_text_is_there(const Settings& settings) {
+  std::error_code ignored;
+  if (settings.text.empty() || std::filesystem::exists(settings.text, ignored)) return;
+  throw FileError(
+      fmt::format("the text of the run, {}, is not there: if it has moved, name its place with --text FILE",
+                  detail::in_quotes(settings.text)));
+}
+
 void check_same_data(const Corpus& corpus, const Metadata& checkpoint) {
+  check_fingerprint(corpus.metadata.at("data"), checkpoint);
   for (const auto& [key, value] : corpus.metadata) {
     const auto saved = checkpoint.find(key);
     if (saved != checkpoint.end() && saved->second == value) continue;
-    std::string difference;
-    if (key == "data" && saved != checkpoint.end())
-      difference = fmt::format(" (it was {}, and is {})", saved->second, value);
-    throw ValueError(
-        fmt::format("the data have changed since the run began: their {} differs{}", key, difference));
+    throw ValueError(fmt::format("the data have changed since the run began: their {} differs", key));
   }
 }
 

@@ -23,9 +23,13 @@ struct Corpus {
   Metadata metadata;
 };
 
-/// Throws: FileError or ValueError for a text that cannot be read, is too short or has characters that its
-/// tokenizer does not know.
-Corpus open_corpus(const Settings& settings);
+/// Opens the data. `run` is the metadata of a checkpoint of the run to go on with: its text keeps the
+/// tokenizer. Throws: FileError or ValueError for a text that cannot be read, is too short or has characters
+/// that its tokenizer does not know.
+Corpus open_corpus(const Settings& settings, const Metadata& run = {});
+
+/// Throws: FileError if the text of a run is not where it was, with the advice to name its new place.
+void check_text_is_there(const Settings& settings);
 
 /// Throws: ValueError if the metadata of a run's checkpoint differ from those of the corpus.
 void check_same_data(const Corpus& corpus, const Metadata& checkpoint);

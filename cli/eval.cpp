@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -18,14 +19,21 @@ namespace {
 
 struct Request {
   std::string run;
+  std::string text;
   bool best = false;
   int threads = fovea::threads();
 };
 
 int evaluate_run(const Request& request) {
   set_threads(request.threads);
-  const LoadedRun run = load_run(request.run, request.best);
-  const Corpus corpus = open_corpus(run.settings);
+  LoadedRun run = load_run(request.run, request.best);
+  if (!request.text.empty()) {
+    if (run.settings.text.empty()) throw ValueError("--text: the run has learned a task, and has no text");
+    run.settings.text = std::filesystem::absolute(request.text).string();
+  } else {
+    check_text_is_there(run.settings);
+  }
+  const Corpus corpus = open_corpus(run.settings, run.metadata);
   check_same_data(corpus, run.metadata);
   fmt::print("{}\n{}\n", run.checkpoint.string(), corpus.description);
   if (!run.settings.text.empty()) {
@@ -42,9 +50,12 @@ int evaluate_run(const Request& request) {
 Command eval_command(CLI::App& program) {
   const auto request = std::make_shared<Request>();
   CLI::App* parser = program.add_subcommand("eval", "Evaluate the model of a run on held-out data");
-  parser->add_option("run", request->run, "Folder of the run")->required()->type_name("RUN");
-  parser->add_flag("--best", request->best,
-                   "Use the checkpoint with the lowest validation loss instead of the latest");
+  add_run(*parser, request->run);
+  add_value(*parser, "--text", request->text, "Where the text of the run is, if it has moved")
+      ->check(not_empty())
+      ->type_name("FILE");
+  add_switch(*parser, "--best", request->best,
+             "Use the checkpoint with the lowest validation loss instead of the latest");
   add_threads(*parser, request->threads);
   return {parser, [request] { return evaluate_run(*request); }};
 }

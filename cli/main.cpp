@@ -1,14 +1,19 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "autograd/base/text.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "fovea/autograd/base/error.h"
 
@@ -16,9 +21,30 @@ namespace {
 
 using namespace fovea::cli;
 
+// The text of an error without the names of the library's functions, which stand in brackets before it or
+// before the text of an error within.
+std::string without_functions(const std::string& text) {
+  static const std::regex name(R"((^|: )\[[A-Za-z_][A-Za-z0-9_:~]*\] )");
+  return std::regex_replace(text, name, "$1");
+}
+
+// The first two lines of an error as one, and how many there are besides.
+std::string in_one_line(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line.substr(std::min(line.find_first_not_of(' '), line.size())));
+  const std::size_t shown = std::min<std::size_t>(lines.size(), 2);
+  std::string one =
+      fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  if (shown < lines.size()) one += fmt::format("; and {} more", lines.size() - shown);
+  return fovea::detail::printable(one, 2000);
+}
+
+// Says in one line what is wrong.
 int complain(int status, const std::string& text) {
   std::fflush(stdout);
-  fmt::print(stderr, "fovea: {}\n", text);
+  fmt::print(stderr, "fovea: {}\n", in_one_line(without_functions(text)));
   return status;
 }
 
@@ -28,16 +54,19 @@ int run(std::vector<std::string> arguments) {
   program.set_version_flag("--version", "fovea " FOVEA_VERSION, "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.get_formatter()->column_width(26);
-  program.option_defaults()->always_capture_default();
+  program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const Command commands[] = {train_command(program), sample_command(program), eval_command(program),
                               check_command(program), tasks_command(program),  info_command(program)};
   try {
+    arguments = prepared_arguments(program, std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes arguments from the last to the first
     program.parse(arguments);
   } catch (const CLI::Success& help_or_version) {
     return program.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return complain(2, fmt::format("{} (see fovea --help)", error.what()));
+    const std::vector<CLI::App*> named = program.get_subcommands();
+    const std::string command = named.empty() ? "" : named.front()->get_name() + " ";
+    return complain(2, fmt::format("{} (see fovea {}--help)", error.what(), command));
   }
   for (const Command& command : commands) {
     if (command.parser->parsed()) return command.run();
@@ -47,17 +76,16 @@ int run(std::vector<std::string> arguments) {
 
 }  // namespace
 
-// Status 2 is for errors that the user can correct: options, files and their contents, a full disk.
+// Status 1 is for training that diverged, and 2 for errors that the user can correct: options, files and
+// their contents, a full disk.
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file above the shell's size limit gives an error, not a signal
   try {
     const int status = run({argv + 1, argv + argc});
     return std::fflush(stdout) == 0 ? status : complain(2, "can't write to the standard output");
-  } catch (const fovea::FileError& error) {
-    return complain(2, error.what());
-  } catch (const fovea::ValueError& error) {
-    return complain(2, error.what());
-  } catch (const fovea::IndexError& error) {
+  } catch (const fovea::NonFiniteError& error) {
+    return complain(1, error.what());
+  } catch (const fovea::Error& error) {
     return complain(2, error.what());
   } catch (const std::system_error& error) {
     return complain(2, error.what());

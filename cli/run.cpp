@@ -16,6 +16,7 @@
 namespace fovea::cli {
 namespace {
 
+using detail::in_quotes;
 using detail::whole_number;
 
 std::int64_t number_of(const SafetensorsFile& file, const std::string& key,
@@ -76,6 +77,20 @@ Language language_of_ids() {
   return {encode, [](std::int64_t id) { return fmt::format(" {}", id); }, std::nullopt};
 }
 
+void load_weights(Model& model, const SafetensorsFile& file, const std::filesystem::path& checkpoint) {
+  try {
+    load_model(model, file, {.average = true});
+  } catch (const LoadError& error) {
+    const LoadReport& report = error.report;
+    throw FileError(
+        fmt::format("the model of {} is not the one that the settings of the run describe: {} tensors are "
+                    "missing in it, {} are "
+                    "too many, and {} have other shapes",
+                    in_quotes(checkpoint.string()), report.missing.size(), report.unexpected.size(),
+                    report.misshaped.size()));
+  }
+}
+
 }  // namespace
 
 LoadedRun load_run(const std::filesystem::path& folder, bool best) {
@@ -88,7 +103,7 @@ LoadedRun load_run(const std::filesystem::path& folder, bool best) {
   const std::int64_t context = number_of(file, "context", *checkpoint);
   Rng rng(settings.seed);
   Model model(settings.recipe, number_of(file, "vocabulary", *checkpoint), context, rng);
-  load_model(model, file, {.average = true});
+  load_weights(model, file, *checkpoint);
   return {std::move(settings), *checkpoint, file.metadata, std::move(model), context};
 }
 

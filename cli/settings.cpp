@@ -3,15 +3,18 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <vector>
 
+#include "autograd/base/text.h"
+#include "cli/nearest.h"
 #include "cli/options.h"
+#include "cli/settings_file.h"
 #include "cli/train_options.h"
 #include "fovea/autograd/base/error.h"
-#include "fovea/train/data/text_data.h"
+#include "fovea/train/loop/checkpoints.h"
 #include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
@@ -20,48 +23,123 @@ namespace {
 // --- Files of settings -----------------------------------------------------------------------------------
 
 // The options whose values came from a file. They are not checked as strictly as those of the command line,
-// because the file of a run holds every option, at its default if it was not given.
+// which may make an entry of a file useless.
 using FromFile = std::set<const CLI::Option*>;
 
-// Gives each option that the command line leaves out the value of its entry in the file, if there is one.
+CLI::Option* find_option(CLI::App& parser, const std::string& name) {
+  return parser.get_option_no_throw("--" + name);
+}
+
+bool is_given(const CLI::App& parser, const char* name) { return parser.get_option(name)->count() > 0; }
+
+// Options that are neither saved with a run nor help, but that a file may set.
+bool is_setting(const CLI::Option& option) {
+  const std::string name = option.get_name();
+  return option.get_configurable() || name == "--run" || name == "--minutes" || name == "--threads";
+}
+
+// What a setting of a kind needs, and what an entry of a kind has.
+const char* needed(ValueKind kind) {
+  constexpr std::array names{"true or false", "a whole number", "a number", "a text in quotes"};
+  return names.at(static_cast<std::size_t>(kind));
+}
+const char* found(ValueKind kind) {
+  return kind == ValueKind::number ? "a number with a decimal point" : needed(kind);
+}
+
+// A switch may be 1 or 0 too, as on the command line.
+bool accepts(ValueKind wanted, ValueKind found) {
+  const bool from_whole = wanted == ValueKind::number || wanted == ValueKind::boolean;
+  return wanted == found || (from_whole && found == ValueKind::whole_number);
+}
+
+// The folder of a tokenizer is distinguished from the name of a kind by being there.
+std::string tokenizer_in(const std::filesystem::path& folder, const std::string& name) {
+  const bool is_kind = std::ranges::find(tokenizer_kinds, name) != std::end(tokenizer_kinds);
+  if (is_kind || !std::filesystem::is_directory(folder / name)) return name;
+  return std::filesystem::absolute(folder / name).string();
+}
+
+// A path in a file of settings starts from the folder of the file.
+std::string located(const CLI::Option& option, const std::string& value,
+                    const std::filesystem::path& folder) {
+  if (option.get_name() == "--tokenizer") return tokenizer_in(folder, value);
+  const bool is_path = option.get_type_name() == "FILE" || option.get_type_name() == "FOLDER";
+  return is_path && !value.empty() ? (folder / value).string() : value;
+}
+
+CLI::Option& option_of(const SettingsEntry& entry, CLI::App& parser, const std::filesystem::path& file) {
+  if (CLI::Option* option = find_option(parser, entry.name); option && is_setting(*option)) return *option;
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser.get_options()) {
+    if (is_setting(*option)) names.push_back(option->get_name().substr(2));
+  }
+  refuse_setting(file, entry.line,
+                 fmt::format("there is no setting \"{}\"{}", entry.name, did_you_mean(entry.name, names)));
+}
+
+// The value for an option, after the checks that a value on the command line goes through.
+std::string checked_value(const SettingsEntry& entry, CLI::Option& option,
+                          const std::filesystem::path& file) {
+  const ValueKind wanted = kind_of(option);
+  if (!accepts(wanted, entry.kind)) {
+    refuse_setting(file, entry.line,
+                   fmt::format("{} needs {}, and has {}", entry.name, needed(wanted), found(entry.kind)));
+  }
+  const std::string value = located(option, entry.value, file.parent_path());
+  if (const std::string fault = fault_of(option, value); !fault.empty()) {
+    refuse_setting(file, entry.line, fmt::format("{}: {}", entry.name, fault));
+  }
+  return value;
+}
+
+// Gives each option that the command line leaves out the value of its entry in the file, if there is one. A
+// task on the command line also takes the place of a text in the file, and a text that of a task.
 void read_settings(const std::filesystem::path& file, CLI::App& parser, FromFile& from_file) {
-  const auto complain = [&](const std::string& what) {
-    throw ValueError(fmt::format("{}: {}", file.string(), what));
-  };
-  std::istringstream text(read_text(file));
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks around a section
-    if (!item.parents.empty()) {
-      complain(fmt::format("a file of settings has no sections, such as [{}]", fmt::join(item.parents, ".")));
+  const bool task = is_given(parser, "--task"), text = is_given(parser, "--text");
+  std::set<std::string> sources;
+  for (const SettingsEntry& entry : read_settings_file(file)) {
+    CLI::Option& option = option_of(entry, parser, file);
+    const std::string value = checked_value(entry, option, file);
+    if (entry.name == "task" || entry.name == "text") {
+      sources.insert(entry.name);
+      if (sources.size() == 2)
+        refuse_setting(file, entry.line, "task and text exclude each other: set one of them");
+      if (task || text) continue;
     }
-    CLI::Option* option = parser.get_option_no_throw("--" + item.name);
-    if (!option || item.name == "config" || item.name == "resume") {
-      complain(fmt::format("there is no setting {:?} (see fovea train --help)", item.name));
-    }
-    if (item.inputs.size() != 1) {
-      complain(fmt::format("{:?} needs one value, and has {}", item.name, item.inputs.size()));
-    }
-    if (item.inputs.front().empty() || option->count() > 0) continue;
-    option->add_result(item.inputs.front());
-    from_file.insert(option);
+    if (option.count() > 0) continue;
+    option.add_result(value);
+    from_file.insert(&option);
   }
 }
 
 std::filesystem::path file_of_run(const std::filesystem::path& run) {
   std::filesystem::path file = run / settings_file;
   if (std::filesystem::exists(file)) return file;
-  throw FileError(fmt::format("{} is no run: there is no {} in it", run.string(), settings_file));
+  throw FileError(
+      fmt::format("{} is no run: there is no {} in it", detail::printable(run.string()), settings_file));
 }
 
-// A run is resumed with its settings, so the command line may have none of them.
+// A run is resumed with its settings, so the command line may have none of them, but for the place of its
+// text.
 void check_resumable(const CLI::App& parser) {
   for (const CLI::Option* option : parser.get_options()) {
     const std::string name = option->get_name();
     const bool is_fixed = option->get_configurable() || name == "--run" || name == "--config";
-    if (option->count() > 0 && is_fixed && option != parser.get_help_ptr()) {
+    if (option->count() > 0 && is_fixed && name != "--text") {
       throw ValueError(
           fmt::format("{} can't be changed: a run is resumed as it began. Start another one instead", name));
     }
+  }
+}
+
+// Only the fingerprint in a checkpoint tells whether a text is the one that the run began with.
+void check_text_of_run(const CLI::App& parser, const std::string& run) {
+  if (!is_given(parser, "--text")) return;
+  if (settings_of_run(run).text.empty()) throw ValueError("--text: the run learns a task, and has no text");
+  if (!latest_checkpoint(run)) {
+    throw ValueError(
+        "--text: the run has no checkpoint yet, by which its text could be recognised; start another run");
   }
 }
 
@@ -69,17 +147,23 @@ void add_file_options(CLI::App& parser, Settings& settings, const std::shared_pt
   const auto resume = [&, from_file](const std::string& run) {
     settings.resume = run;
     check_resumable(parser);
+    check_text_of_run(parser, run);
     read_settings(file_of_run(run), parser, *from_file);
   };
   const auto configure = [&, from_file](const std::string& file) { read_settings(file, parser, *from_file); };
   parser.option_defaults()->group("Settings");
-  parser.add_option_function<std::string>("--resume", resume, "Continue this run, with its settings")
+  parser
+      .add_option_function<std::string>(
+          "--resume", resume,
+          "Continue this run, with its settings; --text FILE tells where its text has moved")
       ->type_name("RUN")
+      ->check(not_empty())
       ->configurable(false);
   parser
       .add_option_function<std::string>("--config", configure,
-                                        "Read settings from a TOML or INI file; options override them")
+                                        "Read settings from a TOML file; options override them")
       ->type_name("FILE")
+      ->check(not_empty())
       ->configurable(false);
 }
 
@@ -105,38 +189,29 @@ Recipe recommended_recipe(const Settings& settings) {
   return settings.lines ? recipe_for_lines() : Recipe{};
 }
 
-// Takes over the recipe that is recommended for the task or text, and shows it as the defaults.
-void recommend(CLI::App& parser, Settings& settings) {
+// Takes over the recipe that is recommended for the task or text.
+void recommend(Settings& settings) {
   settings.recipe = recommended_recipe(settings);
   settings.rotary = settings.recipe.model.block.attention.rotary.value_or(RotaryOptions{});
-  for (CLI::Option* option : parser.get_options()) option->capture_default_str();
-}
-
-// A run may be resumed from another folder.
-std::string make_absolute(std::string& path) {
-  if (!path.empty()) path = std::filesystem::absolute(path).string();
-  return "";
 }
 
 std::string check_task(const std::string& name) {
   const std::vector<std::string> known = task_names();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return "";
-  return fmt::format("there is no task \"{}\"; there is: {}", name, fmt::join(known, ", "));
+  if (std::ranges::find(known, name) != known.end()) return "";
+  return fmt::format("there is no task \"{}\"; there is: {}", detail::printable(name, 80),
+                     fmt::join(known, ", "));
 }
 
 void add_source_options(CLI::App& parser, Settings& settings) {
   parser.option_defaults()->group("Data");
   const auto choose_task = [&](const std::string& name) {
     settings.task = name;
-    recommend(parser, settings);
+    recommend(settings);
   };
+  // A run may be resumed from another folder, so its settings have the whole path.
   const auto choose_text = [&](const std::string& path) {
-    settings.text = path;
-    recommend(parser, settings);
-  };
-  const auto choose_lines = [&](std::int64_t count) {
-    settings.lines = count > 0;
-    recommend(parser, settings);
+    settings.text = std::filesystem::absolute(path).string();
+    recommend(settings);
   };
   const auto add = [&](const char* name, const auto& choose, const std::string& shown, const char* help) {
     return show_default(parser.add_option_function<std::string>(name, choose, help),
@@ -146,28 +221,29 @@ void add_source_options(CLI::App& parser, Settings& settings) {
       ->check(CLI::Validator(check_task, ""))
       ->type_name("NAME");
   add("--text", choose_text, settings.text, "A text file, or a file of token ids, to learn instead of a task")
-      ->transform(CLI::Validator(make_absolute, ""))
+      ->check(not_empty())
       ->type_name("FILE");
-  show_default(parser.add_flag_function("--lines", choose_lines,
-                                        "Learn each line of the text by itself, such as a list of names"),
-               [&] { return settings.lines ? "true" : "false"; });
+  add_switch(parser, "--lines", settings.lines,
+             "Learn each line of the text by itself, such as a list of names", [&] { recommend(settings); });
 }
 
 // --- What follows from the options together --------------------------------------------------------------
 
 // A shorter run warms up for a tenth of its steps at most, and another learning rate ends in the same
 // proportion, unless the settings say otherwise.
-void scale_recipe(CLI::App& parser, Recipe& recipe, const Recipe& recommended) {
-  const auto given = [&](const char* name) { return parser.get_option(name)->count() > 0; };
-  if (given("--steps") && !given("--warmup")) recipe.warmup = std::min(recipe.warmup, recipe.steps / 10);
-  if (given("--lr") && !given("--final-lr")) {
+void scale_recipe(const CLI::App& parser, Recipe& recipe, const Recipe& recommended) {
+  if (is_given(parser, "--steps") && !is_given(parser, "--warmup"))
+    recipe.warmup = std::min(recipe.warmup, recipe.steps / 10);
+  if (is_given(parser, "--lr") && !is_given(parser, "--final-lr")) {
     recipe.final_learning_rate =
         recipe.learning_rate * (recommended.final_learning_rate / recommended.learning_rate);
   }
-  for (const char* name : {"--warmup", "--final-lr"}) parser.get_option(name)->capture_default_str();
 }
 
 void check_effects(const CLI::App& parser, const Settings& settings, const FromFile& from_file) {
+  if (is_given(parser, "--task") && is_given(parser, "--text")) {
+    throw ValueError("--task and --text exclude each other: a run learns one of them");
+  }
   for (const CLI::Option* option : parser.get_options()) {
     if (option->count() == 0 || from_file.contains(option)) continue;
     if (const auto reason = without_effect(*option, settings)) {
@@ -178,15 +254,32 @@ void check_effects(const CLI::App& parser, const Settings& settings, const FromF
 
 void complete(CLI::App& parser, Settings& settings, const FromFile& from_file) {
   check_effects(parser, settings, from_file);
+  if (settings.recipe.schedule == LrSchedule::warmup_stable_decay && settings.recipe.decay_steps == 0) {
+    throw ValueError(
+        "--schedule wsd needs --decay-steps, the number of last steps in which the learning rate falls");
+  }
+  settings.tokenizer = tokenizer_in("", settings.tokenizer);
   GptConfig& model = settings.recipe.model;
   if (model.positions == Positions::rotary) model.block.attention.rotary = settings.rotary;
   scale_recipe(parser, settings.recipe, recommended_recipe(settings));
+  for (CLI::Option* option : parser.get_options()) option->capture_default_str();
+}
+
+std::string which_defaults(const Settings& settings) {
+  const std::string source = !settings.text.empty() ? (settings.lines ? "the lines of a text" : "a text")
+                                                    : "the task " + settings.task;
+  return fmt::format(
+      "These defaults are recommended for {}; after --task, --text or --lines, --help shows theirs.\n"
+      "Some follow from other options, as their lines say: --warmup, --final-lr, --d-hidden, --kv-heads and\n"
+      "--head-size.\n",
+      source);
 }
 
 }  // namespace
 
 // CLI11 runs what an option does in the order in which options are added: so a file of settings is read
-// first, then the task or text chosen, and then the recommended recipe changed option by option.
+// first, then the task or text chosen, then the recommended recipe changed option by option, and then, if it
+// is asked for, the help printed, with the defaults that all of them lead to.
 void add_options(CLI::App& parser, Settings& settings) {
   const auto from_file = std::make_shared<FromFile>();
   settings.recipe = recommended_recipe(settings);
@@ -197,7 +290,29 @@ void add_options(CLI::App& parser, Settings& settings) {
   add_model_options(parser, settings);
   add_training_options(parser, settings);
   add_run_options(parser, settings);
-  parser.parse_complete_callback([&, from_file] { complete(parser, settings, *from_file); });
+  const auto finish = [&, from_file] { complete(parser, settings, *from_file); };
+  parser.parse_complete_callback(finish);
+  parser.set_help_flag();
+  parser
+      .add_flag_callback(
+          "-h,--help",
+          [&parser, &settings, finish] {
+            finish();
+            parser.footer(which_defaults(settings));
+            throw CLI::CallForHelp();
+          },
+          "Print this help and exit")
+      ->configurable(false);
+}
+
+std::string settings_text(const CLI::App& parser, const Settings& settings) {
+  std::string text;
+  for (const CLI::Option* option : parser.get_options()) {
+    const std::string value = option->get_default_str();
+    if (!option->get_configurable() || value.empty() || without_effect(*option, settings)) continue;
+    text += settings_line(option->get_name().substr(2), kind_of(*option), value);
+  }
+  return text;
 }
 
 Settings settings_of_run(const std::filesystem::path& run) {

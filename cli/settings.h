@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,10 +19,10 @@ namespace fovea::cli {
 /// file of settings (--config, or that of the run to resume), and from the command line.
 struct Settings {
   std::string task = "agreement";  ///< ignored if there is a text
-  std::string text;
+  std::string text;                ///< the whole path
   bool lines = false;
   double validation = 0.1;
-  std::string tokenizer = "characters";
+  std::string tokenizer = "characters";  ///< one of `tokenizer_kinds`, or the whole path of a folder
   std::int64_t merges = 512;
   std::int64_t context = 64;  ///< of a text that is not split into lines; tasks and lines have their own
 
@@ -42,11 +43,18 @@ struct Settings {
   int threads = fovea::threads();
 };
 
+/// The tokenizers that are made from the text. Another name is that of a folder with a tokenizer.
+inline constexpr std::array tokenizer_kinds{"characters", "bytes", "byte-pairs"};
+
 /// Adds all options to a parser, which fills the settings when it parses. The defaults that it shows, and
 /// writes to a run's file, are those of the task or text that was chosen.
-/// Parsing throws: FileError; ValueError for a file of settings with an entry that is none, for an option
-/// that has no effect on the model, and for one that can't be changed in a run that is resumed.
+/// Parsing throws: FileError; ValueError for a file of settings with a wrong entry, for options that exclude
+/// each other or have no effect, and for one that can't be changed in a run that is resumed.
 void add_options(CLI::App& parser, Settings& settings);
+
+/// The file of settings of a run, after parsing: every setting that has an effect. Throws: ValueError for a
+/// path that is not UTF-8.
+std::string settings_text(const CLI::App& parser, const Settings& settings);
 
 /// The settings of a run, from the file in its folder. Throws: FileError if there is none.
 Settings settings_of_run(const std::filesystem::path& run);

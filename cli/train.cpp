@@ -94,6 +94,14 @@ void write_settings(const fs::path& folder, const std::string& text) {
   if (error) throw FileError(fmt::format("can't write {}: {}", path.string(), error.message()));
 }
 
+Corpus open_corpus_of(const Settings& settings) {
+  if (settings.resume.empty()) return open_corpus(settings);
+  check_text_is_there(settings);
+  const std::optional<fs::path> checkpoint = latest_checkpoint(settings.resume);
+  return checkpoint ? open_corpus(settings, read_safetensors_header(*checkpoint).metadata)
+                    : open_corpus(settings);
+}
+
 // A run that was killed before its first checkpoint is resumed from its beginning.
 Run open_run(const Settings& settings, const fs::path& folder, Trainer& trainer, const Corpus& corpus) {
   const std::optional<fs::path> checkpoint = latest_checkpoint(folder);
@@ -148,7 +156,7 @@ bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trai
 
 int train(const Settings& settings, const std::string& settings_text) {
   set_threads(settings.threads);
-  const Corpus corpus = open_corpus(settings);
+  const Corpus corpus = open_corpus_of(settings);
   Rng rng(settings.seed);
   const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(settings.recipe, named_parameters(model));
@@ -183,7 +191,7 @@ Command train_command(CLI::App& program) {
   CLI::App* parser = program.add_subcommand(
       "train", "Train a model on a task or a text, show what it has learned, and save the run in a folder");
   add_options(*parser, *settings);
-  return {parser, [parser, settings] { return train(*settings, parser->config_to_str(true)); }};
+  return {parser, [parser, settings] { return train(*settings, settings_text(*parser, *settings)); }};
 }
 
 }  // namespace fovea::cli

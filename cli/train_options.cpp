@@ -15,7 +15,8 @@ namespace fovea::cli {
 namespace {
 
 // The groups of options that a Gpt has and a OneHeadModel has not.
-constexpr const char *gpt_group = "Gpt", *attention_group = "Attention of a Gpt", *mlp_group = "MLP of a Gpt";
+constexpr const char *gpt_group = "Model, with --model gpt", *attention_group = "Attention, with --model gpt",
+                     *mlp_group = "MLP, with --model gpt";
 
 // --- Names of values -------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ void add_attention_options(CLI::App& parser, GptConfig& model, RotaryOptions& ro
   parser.option_defaults()->group(attention_group);
   add_value(parser, "--heads", model.heads, "Number of heads")->check(count(1, 65536));
   add_optional(parser, "--kv-heads", attention.key_value_heads,
-               "Number of heads of keys and values; the same as --heads unless given")
+               "Number of heads of keys and values; as --heads unless given")
       ->check(count(1, 65536));
   add_optional(parser, "--head-size", attention.head_size,
                "Channels of each head; --d-model / --heads unless given")
@@ -99,10 +100,12 @@ void add_optimizer_options(CLI::App& parser, Recipe& recipe) {
   parser.option_defaults()->group("Optimizer");
   add_choice(parser, "--optimizer", recipe.optimizer, optimizer_kinds, "Optimizer");
   add_value(parser, "--lr", recipe.learning_rate, "Learning rate after the warm-up")->check(positive());
-  add_value(parser, "--final-lr", recipe.final_learning_rate, "Learning rate of the last step")
+  add_value(parser, "--final-lr", recipe.final_learning_rate,
+            "Learning rate of the last step; changes in proportion to --lr unless given")
       ->check(at_least(0));
   add_choice(parser, "--schedule", recipe.schedule, schedules, "Shape of the learning rate's decay");
-  add_value(parser, "--warmup", recipe.warmup, "Steps over which the learning rate rises from 0")
+  add_value(parser, "--warmup", recipe.warmup,
+            "Steps over which the learning rate rises from 0; at most a tenth of --steps unless given")
       ->check(count(0));
   add_value(parser, "--decay-steps", recipe.decay_steps, "Steps of the final decay of the wsd schedule")
       ->check(count(0));
@@ -124,6 +127,52 @@ void add_optimizer_options(CLI::App& parser, Recipe& recipe) {
       ->check(within(0, 1));
 }
 
+// --- Options without effect ------------------------------------------------------------------------------
+
+using Reason = std::optional<std::string>;
+
+Reason without_effect_on_data(const std::string& name, const Settings& settings) {
+  const bool of_text = name == "--text" || name == "--lines" || name == "--validation" ||
+                       name == "--tokenizer" || name == "--merges";
+  if (settings.text.empty()) return of_text ? Reason("on a task: choose --text FILE") : std::nullopt;
+  if (name == "--task") return "on a text";
+  if (name == "--merges" && settings.tokenizer != "byte-pairs")
+    return "on this tokenizer: choose --tokenizer byte-pairs";
+  return std::nullopt;
+}
+
+Reason without_effect_on_optimizer(const std::string& name, const Recipe& recipe) {
+  const OptimizerKind kind = recipe.optimizer;
+  if (name == "--final-lr" && recipe.schedule == LrSchedule::constant)
+    return "on a constant learning rate: choose --schedule linear, cosine or wsd";
+  if (name == "--decay-steps" && recipe.schedule != LrSchedule::warmup_stable_decay)
+    return "on this schedule: choose --schedule wsd";
+  if (name == "--beta2" && (kind == OptimizerKind::sgd || kind == OptimizerKind::muon))
+    return "on this optimizer: choose --optimizer adamw, adam or lion";
+  if (name == "--weight-decay" && (kind == OptimizerKind::sgd || kind == OptimizerKind::adam))
+    return "on this optimizer: choose --optimizer adamw, lion or muon";
+  if (name == "--adam-lr-scale" && kind != OptimizerKind::muon)
+    return "on this optimizer: choose --optimizer muon";
+  return std::nullopt;
+}
+
+Reason without_effect_on_model(const CLI::Option& option, const Settings& settings) {
+  const std::string name = option.get_name(), group = option.get_group();
+  const bool only_gpt = group == gpt_group || group == attention_group || group == mlp_group;
+  const GptConfig& model = settings.recipe.model;
+  const MlpKind mlp = model.block.mlp;
+  if (only_gpt && settings.recipe.kind == ModelKind::one_head)
+    return "on the one-head model: choose --model gpt";
+  if (name.starts_with("--rope-") && model.positions != Positions::rotary)
+    return "on these positions: choose --positions rotary";
+  if (name == "--rope-factor" && settings.rotary.scaling == RotaryScaling::none)
+    return "without scaling: choose --rope-scaling linear or ntk";
+  if (name == "--d-hidden" && mlp == MlpKind::none) return "without an MLP: choose another --mlp";
+  if (name == "--mlp-bias" && (mlp == MlpKind::none || mlp == MlpKind::swiglu || mlp == MlpKind::geglu))
+    return "on this MLP: choose --mlp gelu, gelu-tanh, relu or silu";
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_data_options(CLI::App& parser, Settings& settings) {
@@ -133,10 +182,12 @@ void add_data_options(CLI::App& parser, Settings& settings) {
   add_value(parser, "--tokenizer", settings.tokenizer,
             "Tokenizer of a text: characters, bytes, byte-pairs, or a folder with GPT-2's vocab.json and "
             "merges.txt")
+      ->check(not_empty())
       ->type_name("NAME");
   add_value(parser, "--merges", settings.merges, "Number of merges that byte-pairs learns from the text")
       ->check(count(0));
-  add_value(parser, "--context", settings.context, "Number of tokens of a text that the model sees at once")
+  add_value(parser, "--context", settings.context,
+            "Number of tokens of a text that the model sees at once; tasks and --lines have their own")
       ->check(count(1));
 }
 
@@ -185,25 +236,17 @@ void add_run_options(CLI::App& parser, Settings& settings) {
       ->check(at_least(0))
       ->configurable(false);
   add_value(parser, "--run", settings.run, "Folder to write; a new one in runs/ unless given")
+      ->check(not_empty())
       ->type_name("FOLDER")
       ->configurable(false);
   add_threads(parser, settings.threads)->configurable(false);
 }
 
 std::optional<std::string> without_effect(const CLI::Option& option, const Settings& settings) {
-  const std::string& group = option.get_group();
-  const bool only_gpt = group == gpt_group || group == attention_group || group == mlp_group;
-  const GptConfig& model = settings.recipe.model;
-  if (only_gpt && settings.recipe.kind == ModelKind::one_head) {
-    return "on the one-head model: choose --model gpt";
-  }
-  if (option.get_name().starts_with("--rope-") && model.positions != Positions::rotary) {
-    return "on these positions: choose --positions rotary";
-  }
-  if (option.get_name() == "--rope-factor" && settings.rotary.scaling == RotaryScaling::none) {
-    return "without scaling: choose --rope-scaling linear or ntk";
-  }
-  return std::nullopt;
+  const std::string name = option.get_name();
+  if (const auto reason = without_effect_on_data(name, settings)) return reason;
+  if (const auto reason = without_effect_on_optimizer(name, settings.recipe)) return reason;
+  return without_effect_on_model(option, settings);
 }
 
 }  // namespace fovea::cli

@@ -11,7 +11,8 @@ std::int64_t size_of_heads(std::int64_t d_model, std::int64_t heads,
   if (options.head_size) return *options.head_size;
   if (heads > 0 && d_model % heads != 0) {
     fail<ValueError>(
-        "[MultiHeadAttention] {} channels do not divide into {} heads: choose other sizes, or set head_size",
+        "[MultiHeadAttention] {} channels do not divide into {} heads: choose other sizes, or give the size "
+        "of a head",
         d_model, heads);
   }
   return heads > 0 ? d_model / heads : 0;

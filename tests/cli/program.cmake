@@ -7,22 +7,7 @@ file(WRITE "${DIR}/text.txt" "the key to the cabinets is rusted.\nthe keys to th
 file(WRITE "${DIR}/names.txt" "anna\nbob\nclara\ndan\neva\nfritz\ngerda\n")
 file(WRITE "${DIR}/empty.txt" "")
 
-# expect(<status> <regular expression> <arguments>...): the expression must match the output, or, if the status
-# is not 0, the errors.
-function(expect status pattern)
-  execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${DIR}"
-    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
-  set(text "${output}")
-  if(NOT status EQUAL 0)
-    set(text "${errors}")
-    if(NOT errors MATCHES "^fovea: [^\n]+\n$")
-      message(SEND_ERROR "fovea ${ARGN}: one line on stderr expected, and it is\n${errors}")
-    endif()
-  endif()
-  if(NOT result EQUAL status OR NOT text MATCHES "${pattern}")
-    message(SEND_ERROR "fovea ${ARGN}: status ${status} and '${pattern}' expected, and they are ${result} and\n${text}")
-  endif()
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/expect.cmake")
 
 expect(0 "^fovea [0-9]+\\.[0-9]+\\.[0-9]+\n$" --version)
 expect(0 "train" --help)

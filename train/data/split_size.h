@@ -14,8 +14,9 @@ inline std::int64_t validation_size(const char* items, std::int64_t size, double
   const double part = std::ceil(fraction * static_cast<double>(size) - 1e-6);
   if (!(part >= 1 && part < static_cast<double>(size))) {
     fail<ValueError>(
-        "[split] a fraction of {} of {} {} leaves one of the two parts empty: take 0.1, for example",
-        fraction, size, items);
+        "[split] a fraction of {} of {} {} leaves one of the two parts empty: take another fraction or more "
+        "{}",
+        fraction, size, items, items);
   }
   return static_cast<std::int64_t>(part);
 }

@@ -13,8 +13,8 @@ using detail::Character;
 
 [[noreturn]] void refuse_byte(const char* name, std::string_view text, std::size_t position) {
   fail<ValueError>(
-      "[{}] byte 0x{:02X} at position {} is not UTF-8: use ByteTokenizer or BytePairTokenizer, which take "
-      "any bytes",
+      "[{}] byte 0x{:02X} at position {} is not UTF-8: use a tokenizer of bytes or byte pairs, which take any "
+      "bytes",
       name, static_cast<unsigned char>(text[position]), position);
 }
 
@@ -68,8 +68,8 @@ std::vector<std::int64_t> CharacterTokenizer::encode(std::string_view text) cons
       refuse_byte("CharacterTokenizer::encode", text, at);
     } else {
       fail<ValueError>(
-          "[CharacterTokenizer::encode] {} at byte {} is not among the {} characters known: make the "
-          "tokenizer from a text that has it, or with {{.unknown = true}}",
+          "[CharacterTokenizer::encode] {} at byte {} is not among the {} characters known: leave it "
+          "out, or make the tokenizer from a text that has it, or with a token for unknown characters",
           describe(next.code), at, size());
     }
     at += next.length > 0 ? next.length : 1;
