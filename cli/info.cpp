@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "autograd/base/columns.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
@@ -15,6 +16,11 @@
 
 namespace fovea::cli {
 namespace {
+
+using detail::column_count;
+using detail::fitted;
+using detail::padded;
+using detail::printable;
 
 // The file to show: of a run's folder, its last checkpoint.
 std::filesystem::path file_of(const std::filesystem::path& path) {
@@ -31,7 +37,7 @@ int print_info(const std::string& path) {
   std::stable_partition(header.entries.begin(), header.entries.end(),
                         [](const SafetensorsEntry& entry) { return !entry.name.starts_with("optimizer."); });
   std::size_t longest = 4;
-  for (const SafetensorsEntry& entry : header.entries) longest = std::max(longest, entry.name.size());
+  for (const SafetensorsEntry& entry : header.entries) longest = std::max(longest, column_count(entry.name));
 
   fmt::print("{}\n\n{:<{}}  {:<5} {:<18} {:>12}\n", file.string(), "name", longest, "dtype", "shape",
              "elements");
@@ -39,19 +45,19 @@ int print_info(const std::string& path) {
   std::uint64_t bytes = 0;
   for (const SafetensorsEntry& entry : header.entries) {
     const std::int64_t size = numel(entry.shape);
-    fmt::print("{:<{}}  {:<5} {:<18} {:>12}\n", entry.name, longest, entry.dtype, to_string(entry.shape),
+    fmt::print("{}  {:<5} {:<18} {:>12}\n", padded(entry.name, longest), entry.dtype, to_string(entry.shape),
                with_commas(size));
     elements += size;
     bytes += entry.end - entry.begin;
   }
   for (const Alias& alias : header.aliases)
-    fmt::print("{:<{}}  is {}\n", alias.name, longest, alias.original);
+    fmt::print("{}  is {}\n", padded(alias.name, longest), alias.original);
   fmt::print("\n{} tensors, {} elements, {} bytes\n", header.entries.size(), with_commas(elements),
              with_commas(static_cast<std::int64_t>(bytes)));
 
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(width_of(stdout), 40));
   for (const auto& [key, value] : header.metadata) {
-    fmt::print("{}\n", detail::printable(fmt::format("{:<10} {}", key, value), width - 3));
+    fmt::print("{}\n", fitted(printable(fmt::format("{} {}", padded(key, 10), value)), width));
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "autograd/base/columns.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/inspect/heat_map.h"
@@ -50,7 +51,7 @@ std::string needed(const Metric& metric) {
 }
 
 void print_metric(const Metric& metric, std::size_t width) {
-  fmt::print("{:<{}}  {}", metric.name, width, text_of(metric, metric.value));
+  fmt::print("{}  {}", detail::padded(metric.name, width), text_of(metric, metric.value));
   if (metric.unit == Metric::Unit::nats && metric.right != 0) fmt::print("; at best {:.4f}", metric.right);
   if (!metric.note.empty()) fmt::print("; {}", metric.note);
   fmt::print("{}\n", metric.reached() ? "" : fmt::format("; NOT REACHED: {} is needed", needed(metric)));
@@ -76,7 +77,7 @@ bool print_score(const Settings& settings, const Model& model) {
   Rng rng(score_seed);
   const std::vector<Metric> metrics = task->score(examined.logits, rng);
   std::size_t width = 0;
-  for (const Metric& metric : metrics) width = std::max(width, metric.name.size());
+  for (const Metric& metric : metrics) width = std::max(width, detail::column_count(metric.name));
   fmt::print("\n");
   for (const Metric& metric : metrics) print_metric(metric, width);
   for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);

@@ -16,6 +16,7 @@ configure_package_config_file(
 write_basic_package_version_file(foveaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/foveaConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/foveaConfigVersion.cmake"
   DESTINATION "${fovea_package_dir}")

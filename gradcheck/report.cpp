@@ -10,6 +10,8 @@
 #include <ostream>
 #include <span>
 
+#include "autograd/base/columns.h"
+
 namespace fovea {
 namespace {
 
@@ -38,16 +40,17 @@ std::string verdict_of(const ElementCheck& element) {
 std::string table_of(std::span<const ElementCheck> elements, bool screened) {
   std::size_t name = 5, place = 5;
   for (const ElementCheck& element : elements) {
-    name = std::max(name, element.input.size());
+    name = std::max(name, detail::column_count(element.input));
     place = std::max(place, place_of(element, screened).size());
   }
   std::string text = fmt::format("\norder  {:<{}}  {:<{}}  {:>19}  {:>19} +- {:<8}  {:>8}  verdict", "input",
                                  name, "index", place, "analytic", "numeric", "error", "relative");
   for (const ElementCheck& element : elements) {
     const std::string order = element.order == 0 ? "value" : std::to_string(element.order);
-    text += fmt::format("\n{:<5}  {:<{}}  {:<{}}  {:>19.12g}  {:>19.12g} +- {:<8.1e}  {:>8.1e}  {}", order,
-                        element.input, name, place_of(element, screened), place, element.analytic,
-                        element.numeric, element.error, element.relative, verdict_of(element));
+    text +=
+        fmt::format("\n{:<5}  {}  {:<{}}  {:>19.12g}  {:>19.12g} +- {:<8.1e}  {:>8.1e}  {}", order,
+                    detail::padded(element.input, name), place_of(element, screened), place, element.analytic,
+                    element.numeric, element.error, element.relative, verdict_of(element));
   }
   return text;
 }

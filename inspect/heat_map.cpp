@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "autograd/base/columns.h"
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
 
@@ -13,10 +14,11 @@ namespace {
 
 // --- Text in columns -------------------------------------------------------------------------------------
 
+using detail::column_count;
 using detail::printable;
 
 std::string centred(const std::string& text, std::size_t width) {
-  const std::size_t blank = width - std::min(width, detail::character_count(text));
+  const std::size_t blank = width - std::min(width, column_count(text));
   return std::string(blank / 2, ' ') + text + std::string(blank - blank / 2, ' ');
 }
 
@@ -100,8 +102,7 @@ std::vector<Cell> cells_of(std::span<const std::string> words, const std::vector
   std::vector<Cell> cells;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word = printable(words[i]);
-    const std::size_t width =
-        std::max(detail::character_count(word), detail::character_count(percent(weights[i]))) + 2;
+    const std::size_t width = std::max(column_count(word), column_count(percent(weights[i]))) + 2;
     cells.push_back({word, weights[i], width});
   }
   return cells;
@@ -151,14 +152,13 @@ std::string heat_map(std::span<const std::string> queries, std::span<const std::
   };
   std::size_t margin = 0;
   for (std::size_t q = 0; q < queries.size(); ++q)
-    margin = std::max(margin, detail::character_count(label(queries, q)) + 1);
+    margin = std::max(margin, column_count(label(queries, q)) + 1);
 
   std::string text(margin, ' ');
   for (std::size_t k = 0; k < keys.size(); ++k) text += fmt::format("{:>{}}", k % 100, cell);
   end_line(text);
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const std::string name = label(queries, q);
-    text += name + std::string(margin - detail::character_count(name), ' ');
+    text += detail::padded(label(queries, q), margin);
     for (std::size_t k = 0; k < keys.size(); ++k) {
       const double weight = values[q * keys.size() + k];
       text += options.colours == Colours::none ? shade(weight, cell)

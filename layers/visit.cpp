@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "autograd/base/columns.h"
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
 #include "autograd/graph/node.h"
@@ -159,12 +160,12 @@ void replace_tensors(const std::vector<Member>& members, std::optional<Dtype> dt
 
 std::string to_string(const std::vector<Member>& members) {
   std::size_t width = 0;
-  for (const Member& member : members) width = std::max(width, member.name.size());
+  for (const Member& member : members) width = std::max(width, detail::column_count(member.name));
   std::string text;
   std::int64_t frozen = 0;
   std::int64_t buffers = 0;
   for (const Member& member : members) {
-    text += fmt::format("{:<{}}  ", member.name, width);
+    text += detail::padded(member.name, width) + "  ";
     if (member.tied_to) {
       text += fmt::format("= {}\n", members[*member.tied_to].name);
       continue;

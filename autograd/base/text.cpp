@@ -28,11 +28,6 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-std::size_t character_count(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return !continues_character(c); }));
-}
-
 std::string printable(std::string_view text, std::size_t longest) {
   std::string_view shown = text.substr(0, longest);
   if (shown.size() < text.size()) {

@@ -18,10 +18,6 @@ FOVEA_API std::string with_commas(std::int64_t n);
 /// Reads a text that is a whole number and nothing else: "-12", but not "+12", " 12", "1e3" or "".
 FOVEA_API std::optional<std::int64_t> whole_number(std::string_view text);
 
-/// The number of characters (code points) in a text: the columns that it takes in a terminal, unless some of
-/// them are wide or combine with others.
-FOVEA_API std::size_t character_count(std::string_view text);
-
 /// Makes a text from a file or a user safe to print on one line. Control characters, which a terminal would
 /// obey, become "\n", "\t" or "\x1b". A text of more than `longest` bytes is cut between two characters, and
 /// "..." stands for the rest.

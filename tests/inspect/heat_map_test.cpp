@@ -94,3 +94,15 @@ TEST_CASE("heat_map: weights of another shape or outside [0, 1] are refused", "[
   CHECK_THROWS_WITH(heat_map(Words{"a", "b"}, tensor({0, bad})), ContainsSubstring("weight 1"));
   CHECK(heat_map(Words{"a"}, tensor({1.000001})) == heat_map(Words{"a"}, tensor({1})));
 }
+
+TEST_CASE("heat_map: wide and combining characters keep words, shades and percent in line", "[inspect]") {
+  CHECK(heat_map(Words{"\u6F22\u5B57", "ke\u0301y", "to"}, tensor({0.004, 0.76, 0.06})) ==
+        " \u6F22\u5B57   ke\u0301y   to\n"
+        "       █████ ░░░░\n"
+        "  0%    76%   6%\n");
+  CHECK(heat_map(Words{"\u6F22", "e\u0301", "key"}, Words{"a"}, full({3, 1}, 0.3)) ==
+        "         0\n"
+        " 0 \u6F22  ▒▒▒\n"
+        " 1 e\u0301   ▒▒▒\n"
+        " 2 key ▒▒▒\n");
+}

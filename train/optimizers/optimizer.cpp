@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "autograd/base/columns.h"
 #include "autograd/base/fail.h"
 #include "autograd/base/non_finite.h"
 #include "autograd/tensor/tensor_impl.h"
@@ -126,12 +127,13 @@ std::vector<std::string> Optimizer::names_where(bool decays) const {
 }
 
 std::string parameter_table(const Optimizer& optimizer) {
+  using detail::column_count, detail::padded;
   const std::vector<NamedTensor>& parameters = optimizer.parameters();
   std::size_t name_width = std::string_view("parameter").size(),
               group_width = std::string_view("group").size();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    name_width = std::max(name_width, parameters[i].name.size());
-    group_width = std::max(group_width, optimizer.settings()[i].group.size());
+    name_width = std::max(name_width, column_count(parameters[i].name));
+    group_width = std::max(group_width, column_count(optimizer.settings()[i].group));
   }
   std::string text = fmt::format("{:<{}}  {:<14}  {:>10}  {:<{}}  {:>9}  {:>9}\n", "parameter", name_width,
                                  "shape", "elements", "group", group_width, "rate", "decay");
@@ -139,9 +141,10 @@ std::string parameter_table(const Optimizer& optimizer) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& tensor = parameters[i].tensor;
     const auto& [group, lr_scale, weight_decay] = optimizer.settings()[i];
-    text += fmt::format("{:<{}}  {:<14}  {:>10}  {:<{}}  {:>9.4g}  {:>9.4g}\n", parameters[i].name,
-                        name_width, to_string(tensor.shape()), tensor.numel(), group.empty() ? "-" : group,
-                        group_width, optimizer.learning_rate() * lr_scale, weight_decay);
+    text += fmt::format("{}  {:<14}  {:>10}  {}  {:>9.4g}  {:>9.4g}\n",
+                        padded(parameters[i].name, name_width), to_string(tensor.shape()), tensor.numel(),
+                        padded(group.empty() ? "-" : group, group_width),
+                        optimizer.learning_rate() * lr_scale, weight_decay);
     ++counts[weight_decay > 0];
     elements[weight_decay > 0] += tensor.numel();
   }

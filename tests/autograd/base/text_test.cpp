@@ -22,11 +22,6 @@ TEST_CASE("whole_number: a number and nothing else", "[text]") {
   }
 }
 
-TEST_CASE("character_count: code points of UTF-8, not bytes", "[text]") {
-  CHECK(character_count("") == 0);
-  CHECK(character_count("kéy→𝄞") == 5);
-}
-
 TEST_CASE("printable: control characters are escaped, and a cut never splits a character", "[text]") {
   CHECK(printable("a\n\tb\x1b[31m\x7f") == "a\\n\\tb\\x1b[31m\\x7f");
   CHECK(printable("kéy") == "kéy");
