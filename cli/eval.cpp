@@ -17,14 +17,14 @@
 namespace fovea::cli {
 namespace {
 
-struct Request {
+struct EvalRequest {
   std::string run;
   std::string text;
   bool best = false;
   int threads = fovea::threads();
 };
 
-int evaluate_run(const Request& request) {
+int evaluate_run(const EvalRequest& request) {
   set_threads(request.threads);
   LoadedRun run = load_run(request.run, request.best);
   if (!request.text.empty()) {
@@ -35,7 +35,7 @@ int evaluate_run(const Request& request) {
   }
   const Corpus corpus = open_corpus(run.settings, run.metadata);
   check_same_data(corpus, run.metadata);
-  fmt::print("{}\n{}\n", run.checkpoint.string(), corpus.description);
+  fmt::print("{}\n{}\n", detail::printable(run.checkpoint.string()), corpus.description);
   if (!run.settings.text.empty()) {
     if (!corpus.validation)
       throw ValueError("there is no held-out text to evaluate on: the run was trained with --validation 0");
@@ -48,7 +48,7 @@ int evaluate_run(const Request& request) {
 }  // namespace
 
 Command eval_command(CLI::App& program) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<EvalRequest>();
   CLI::App* parser = program.add_subcommand("eval", "Evaluate the model of a run on held-out data");
   add_run(*parser, request->run);
   add_value(*parser, "--text", request->text, "Where the text of the run is, if it has moved")

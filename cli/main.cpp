@@ -6,9 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -21,11 +21,24 @@ namespace {
 
 using namespace fovea::cli;
 
-// The text of an error without the names of the library's functions, which stand in brackets before it or
-// before the text of an error within.
-std::string without_functions(const std::string& text) {
-  static const std::regex name(R"((^|: )\[[A-Za-z_][A-Za-z0-9_:~]*\] )");
-  return std::regex_replace(text, name, "$1");
+// The length of the name of a function in brackets, and the space after it, that a text begins with: 0 if it
+// does not.
+std::size_t function_length(std::string_view text) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:~";
+  if (!text.starts_with('[')) return 0;
+  const std::size_t end = std::min(text.find_first_not_of(letters, 1), text.size());
+  return end > 1 && text.substr(end).starts_with("] ") ? end + 2 : 0;
+}
+
+// The text of an error without the names of the library's functions, which stand before it and before the
+// text of an error within.
+std::string without_functions(std::string text) {
+  for (std::size_t at = 0; at < text.size();) {
+    text.erase(at, function_length(std::string_view(text).substr(at)));
+    const std::size_t colon = text.find(": ", at);
+    at = colon == std::string::npos ? text.size() : colon + 2;
+  }
+  return text;
 }
 
 // The first two lines of an error as one, and how many there are besides.

@@ -108,7 +108,11 @@ ValueKind kind_of(const CLI::Option& option) {
 }
 
 std::string fault_of(CLI::Option& option, const std::string& text) {
-  return (*option.get_validator(0))(text);
+  try {
+    return (*option.get_validator(0))(text);
+  } catch (const CLI::OptionNotFound&) {  // an option without a check takes any text
+    return "";
+  }
 }
 
 template <>

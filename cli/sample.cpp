@@ -22,7 +22,7 @@
 namespace fovea::cli {
 namespace {
 
-struct Request {
+struct SampleRequest {
   std::string run;
   std::string prompt;
   std::int64_t count = 1;
@@ -41,7 +41,8 @@ std::vector<std::int64_t> encode_prompt(const Language& language, const std::str
   } catch (const ValueError& error) {
     throw ValueError(fmt::format("--prompt: {}", error.what()));
   }
-  if (ids.empty()) throw ValueError("the prompt is empty, and this run needs one: give a --prompt");
+  if (ids.empty())
+    throw ValueError("--prompt: the prompt is empty, and this run needs something to continue");
   return ids;
 }
 
@@ -60,7 +61,7 @@ void generate_one(const LoadedRun& run, std::span<const std::int64_t> prompt, Ge
   }
 }
 
-int sample(const Request& request) {
+int sample(const SampleRequest& request) {
   set_threads(request.threads);
   const LoadedRun run = load_run(request.run, request.best);
   const Language language = language_of(run);
@@ -85,7 +86,7 @@ int sample(const Request& request) {
 }  // namespace
 
 Command sample_command(CLI::App& program) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<SampleRequest>();
   Sampling& sampling = request->options.sampling;
   CLI::App* parser = program.add_subcommand("sample", "Continue a text with the model of a run");
   add_run(*parser, request->run);

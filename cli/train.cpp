@@ -139,7 +139,7 @@ void print_status(const TrainerStatus& status, StopReason reason, double seconds
     fmt::print("{:<10} {} steps whose loss or gradient was not finite, {} whose loss was an outlier\n",
                "skipped", status.skipped_non_finite, status.skipped_outliers);
   }
-  fmt::print("{:<10} {}\n", "run", folder.string());
+  fmt::print("{:<10} {}\n", "run", detail::printable(folder.string()));
 }
 
 // Prints what a model has learned. Returns whether that is enough.
@@ -178,7 +178,7 @@ int train(const Settings& settings, const std::string& settings_text) {
   if (reason == StopReason::interrupted) {
     std::fflush(stdout);
     fmt::print(stderr, "fovea: interrupted at step {}; continue with: fovea train --resume {}\n",
-               trainer.status().step, folder.string());
+               trainer.status().step, detail::printable(folder.string()));
     return interrupt.exit_status();
   }
   return report_result(settings, corpus, trainer, folder) ? 0 : 1;

@@ -54,6 +54,8 @@ refuse("--merges has no effect on this tokenizer" train --text text.txt --merges
 refuse("--final-lr has no effect on a constant" train --schedule constant --final-lr 0.1)
 refuse("--decay-steps has no effect on this schedule" train --decay-steps 3)
 refuse("--schedule wsd needs --decay-steps" train --schedule wsd)
+refuse("--positions rotary turns pairs of channels, and each head has 3"
+  train --text text.txt --d-model 6 --heads 2)
 refuse("--adam-lr-scale has no effect" train --adam-lr-scale 2)
 refuse("--beta2 has no effect" train --optimizer sgd --beta2 0.9)
 refuse("--weight-decay has no effect" train --optimizer adam --weight-decay 0.9)
