@@ -168,11 +168,9 @@ void print_total(const CheckSettings& settings, std::size_t checks, std::int64_t
 int check_all(const CheckSettings& settings) {
   const std::vector<Check> checks = checks_that_match(settings);
   if (checks.empty()) {
-    fmt::print(
-        stderr,
-        "fovea: no op or layer has \"{}\" in its name: run `fovea check` without --filter for the names\n",
-        settings.filter);
-    return 2;
+    throw ValueError(
+        fmt::format("no op or layer has \"{}\" in its name: run fovea check without --filter for the names",
+                    detail::printable(settings.filter, 80)));
   }
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -125,11 +125,13 @@ void check_length(const Settings& settings, std::int64_t size, const std::option
 
 // --- Corpora ---------------------------------------------------------------------------------------------
 
-// Whether a file begins as token files do; false if it can't be read.
 bool is_token_file(const std::string& path) {
-  std::array<char, 8> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == "FOVEAID1";
+  constexpr std::string_view magic = "FOVEAID1";
+  const detail::InputFile file("read_text", path);
+  std::array<char, magic.size()> first{};
+  if (file.size() < first.size()) return false;
+  file.read(0, std::as_writable_bytes(std::span(first)));
+  return std::string_view(first.data(), first.size()) == magic;
 }
 
 // The corpus of tokens or lines, split into two parts unless nothing is held out. `Size` is what

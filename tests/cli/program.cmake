@@ -188,6 +188,12 @@ if(NOT loss_1 STREQUAL loss_3)
   message(SEND_ERROR "1 thread: ${loss_1}, and 3 threads: ${loss_3}")
 endif()
 
+# Characters of several bytes, wide ones and accents after their letters: each line of the metadata is whole.
+string(REPEAT "Ünï 漢字 é\n" 12 unicode)
+file(WRITE "${DIR}/unicode.txt" "${unicode}")
+expect(0 "tokens" train --text unicode.txt ${small} --steps 2 --run unicode --tokenizer byte-pairs --validation 0)
+expect(0 "\ntokenizer  [^\n]+\\.\\.\\.\nvocabulary" info unicode)
+
 # On a terminal, what a model writes can't move the cursor; a pipe and --raw get it as it is.
 find_program(script script)
 if(script)
