@@ -118,9 +118,20 @@ void check_needs(const Recipe& recipe) {
   }
 }
 
+// Scripts give the same --context to texts and tasks, so it is no error where it has no effect.
+std::string note_on_context(const CLI::App& parser, const Settings& settings, const FromFile& from_file) {
+  const CLI::Option* option = parser.get_option("--context");
+  const bool is_used = !settings.text.empty() && !settings.lines;
+  if (is_used || option->count() == 0 || from_file.contains(option)) return "";
+  return fmt::format("--context has no effect: {}", settings.text.empty()
+                                                        ? "a task has its own"
+                                                        : "with --lines it is that of the longest line");
+}
+
 void complete(CLI::App& parser, Settings& settings, const FromFile& from_file) {
   check_effects(parser, settings, from_file);
   check_needs(settings.recipe);
+  settings.note = note_on_context(parser, settings, from_file);
   settings.tokenizer = tokenizer_in("", settings.tokenizer);
   GptConfig& model = settings.recipe.model;
   if (model.positions == Positions::rotary) model.block.attention.rotary = settings.rotary;

@@ -37,6 +37,8 @@ struct Settings {
   std::int64_t keep_checkpoints = 2;
   std::int64_t max_tokens = 0;
 
+  std::string note;  ///< what the command line asked for and does not happen; empty if there is no such thing
+
   std::string run;
   std::string resume;
   double minutes = 0;

@@ -169,6 +169,7 @@ int train(const Settings& settings, const std::string& settings_text) {
 
   fmt::print("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(), settings.seed,
              threads());
+  if (!settings.note.empty()) fmt::print("{}\n\n", settings.note);
   Progress progress(stdout);
   trainer.on_step(std::ref(progress));
   trainer.on_evaluation(std::ref(progress));

@@ -79,6 +79,9 @@ expect(0 "--final-lr NUMBER=0.0001\n.*recommended for the lines of a text" train
 expect(0 "--steps INT=3500 .*recommended for the task sorting" train --help --task sorting)
 expect(0 "--d-model INT=9 " train --config valid.toml --d-model 9 --help)
 
+# What has no effect is said.
+expect(0 "--context has no effect: with --lines it is" train --text names.txt --lines ${small} --steps 1 --run note)
+
 # --- Texts --------------------------------------------------------------------------------------------------
 
 # One list of names, as other systems and editors save it.
