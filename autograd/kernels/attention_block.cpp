@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "autograd/kernels/gemm_kernel.h"
-#include "autograd/kernels/vector_math.h"
+#include "autograd/kernels/logistic.h"
 
 namespace fovea::kernels {
 
@@ -172,13 +172,13 @@ T ScoreBlock<T>::finish_row(std::int64_t i) {
   return largest_lane(top);
 }
 
-// softcap(s) = cap tanh(s / cap), and its derivative 1 - tanh(s / cap)^2.
+// softcap(s) = cap tanh(s / cap), and its derivative tanh'(s / cap).
 template <class T>
 inline Block<T> ScoreBlock<T>::capped(const Block<T>& s, T* grad) const {
   const T cap = static_cast<T>(in_.softcap);
-  const Block<T> t = kernels::tanh<T>(s / cap);
-  store_part<T>(1 - t * t, grad, Whole());
-  return t * cap;
+  const Block<T> scaled = s / cap;
+  store_part<T>(kernels::tanh_slope(scaled), grad, Whole());
+  return kernels::tanh(scaled) * cap;
 }
 
 // -inf in place of the scores s of row i and the keys key, key + 1, ... that it does not see.

@@ -100,7 +100,7 @@ T largest_lane(const Block<T>& block) {
 
 /// What is subtracted from a row before exp so that no finite row overflows: its largest element, or 0 if
 /// that is infinite. So the exponentials of a row of -inf, where everything is hidden, add up to 0, and a NaN
-/// reaches the sum.
+/// or +inf reaches the sum.
 template <class T>
 T shift_of_row(const T* x, std::int64_t n) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
@@ -125,6 +125,14 @@ double sum_exp(const T* x, std::int64_t n, T shift, const F& each) {
 template <class T>
 double sum_exp(const T* x, std::int64_t n, T shift) {
   return sum_exp(x, n, shift, [](std::int64_t, auto, const Block<T>&) {});
+}
+
+/// The weight of a +inf in the softmax of a row that holds one and no NaN, so that sum_exp is infinite: 1 if
+/// it is the only one, to which softmax tends as that element grows, and else NaN. All others weigh 0.
+template <class T>
+T weight_of_infinity(const T* x, std::int64_t n) {
+  const auto count = std::count(x, x + n, std::numeric_limits<T>::infinity());
+  return count == 1 ? T(1) : std::numeric_limits<T>::quiet_NaN();
 }
 
 }  // namespace fovea::kernels

@@ -1,69 +1,72 @@
-#include <cmath>
-#include <limits>
-#include <numbers>
-
-#include "autograd/kernels/vector_math.h"
+#include "autograd/kernels/gelu.h"
+#include "autograd/kernels/logistic.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reference.h"
 
 namespace fovea {
 
 using detail::Block;
+using detail::In;
 using detail::map_unary;
 using detail::multiply_no_nan;
+using detail::unary_op;
+using kernels::density_at_0;
+using kernels::gelu_cubic;
+using kernels::gelu_linear;
 
+// The derivative of each function is an op with a kernel of its own, and so may be differentiated itself.
+// Most formulas would cancel where a function saturates: 1 - sigmoid(x), 1 - tanh(x)^2 and so on.
 namespace {
 
-// An activation whose derivative has a kernel of its own, `slope`. Where the gradient itself is to be
-// differentiated, it is the gradient of the reference form.
-template <class Value, class Slope, class Reference>
-Tensor activation(const char* name, const Tensor& x, Value value, Slope slope, Reference reference) {
-  const Tensor y = map_unary(x, value);
-  return record(name, y, {x}, {x},
-                [slope, reference](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  const Tensor x = saved[0];
-                  if (!recording()) return {multiply_no_nan(dy, map_unary(x, slope))};
-                  return {grad({reference(x)}, {x}, {.gradients = {dy}, .create_graph = true})[0]};
-                });
+// s''(x) = -s'(x) tanh(x / 2).
+Tensor sigmoid_slope(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::sigmoid_slope(v); };
+  return unary_op("sigmoid_slope", x, value, In::x,
+                  [](const Tensor& x) { return sigmoid_slope(x) * tanh(-0.5 * x); });
 }
 
-// The tanh form of GELU, x/2 (1 + tanh u) with u = sqrt(2 / pi) (x + 0.044715 x^3), is computed as
-// x sigmoid(2 u): where x is far below 0, 1 + tanh u would be nothing but the rounding of 1.
-constexpr double sqrt_8_over_pi = 1.5957691216057308;
-constexpr double gelu_cubic = 0.044715;
-
-// exp(-2 u), by Eigen, whose packets are faster here than kernels::exp. They saturate a little below
-// infinity, so larger exponents are set to infinity, for which GELU is 0.
-template <class T>
-Block<T> gelu_exp(const Block<T>& x) {
-  constexpr T highest = std::numeric_limits<T>::max_exponent * T(0.69);  // ln 2 is 0.693
-  const Block<T> exponent = x * (T(-sqrt_8_over_pi) + T(-sqrt_8_over_pi * gelu_cubic) * x * x);
-  Block<T> e = exponent.exp();
-  kernels::for_each_lane(
-      [&](int i) { e[i] = exponent[i] > highest ? std::numeric_limits<T>::infinity() : e[i]; });
-  return e;
+// The derivative is s'(x) (2 - x tanh(x / 2)).
+Tensor silu_slope(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::silu_slope(v); };
+  return unary_op("silu_slope", x, value, In::x,
+                  [](const Tensor& x) { return multiply_no_nan(sigmoid_slope(x), 2.0 - x * tanh(0.5 * x)); });
 }
 
-// x clamped to [-24, 24]. Beyond these bounds the slope of GELU is 0 or 1, and powers of x may overflow. NaN
-// stays NaN.
-template <class T>
-Block<T> within_24(const Block<T>& x) {
-  Block<T> result;
-  kernels::for_each_lane([&](int i) { result[i] = x[i] > 24 ? T(24) : x[i] < -24 ? T(-24) : x[i]; });
-  return result;
+// The derivative is phi(x) (2 - x^2).
+Tensor gelu_slope(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::gelu_slope(v); };
+  return unary_op("gelu_slope", x, value, In::x, [](const Tensor& x) {
+    return multiply_no_nan(density_at_0 * detail::gaussian(x, 0.5), 2.0 - x * x);
+  });
 }
 
-// phi(x), the density of N(0, 1).
-template <class T>
-Block<T> normal_density(const Block<T>& x) {
-  return kernels::exp<T>(x * x * T(-0.5)) * T(0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
+// s'(u(x)), the density of the logistic distribution at u(x) = linear x + cubic x^3.
+Tensor gelu_tanh_density(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::gelu_tanh_density(v); };
+  return unary_op("gelu_tanh_density", x, value, In::x, [](const Tensor& x) {
+    const Tensor square = x * x;
+    const Tensor u = x * (gelu_linear + gelu_cubic * square);
+    return multiply_no_nan(gelu_tanh_density(x), tanh(-0.5 * u) * (gelu_linear + 3 * gelu_cubic * square));
+  });
+}
+
+// The derivative of s(u) + x u' s'(u) is s'(u) (2 u' + x u'' - x u'^2 tanh(u / 2)).
+Tensor gelu_tanh_slope(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::gelu_tanh_slope(v); };
+  return unary_op("gelu_tanh_slope", x, value, In::x, [](const Tensor& x) {
+    const Tensor square = x * x;
+    const Tensor u = x * (gelu_linear + gelu_cubic * square);
+    const Tensor u1 = gelu_linear + 3 * gelu_cubic * square;
+    const Tensor terms = 2 * gelu_linear + 12 * gelu_cubic * square - x * (u1 * u1) * tanh(0.5 * u);
+    return multiply_no_nan(gelu_tanh_density(x), terms);
+  });
 }
 
 }  // namespace
 
 Tensor sigmoid(const Tensor& x) {
   constexpr auto value = [](const auto& v) { return kernels::sigmoid(v); };
-  return detail::unary_op("sigmoid", x, value, detail::In::y, [](const Tensor& y) { return y * (1.0 - y); });
+  return unary_op("sigmoid", x, value, In::x, sigmoid_slope);
 }
 
 // The gradient is chosen, not multiplied by 0, so that it is 0 also where dy is infinite.
@@ -80,46 +83,46 @@ Tensor relu(const Tensor& x) {
 }
 
 Tensor silu(const Tensor& x) {
-  return activation(
-      "silu", x, []<class T>(const Block<T>& v) -> Block<T> { return v * kernels::sigmoid(v); },
-      []<class T>(const Block<T>& v) -> Block<T> {
-        const Block<T> s = kernels::sigmoid(v);
-        return s * (1 + v * (1 - s));
-      },
-      reference::silu);
+  constexpr auto value = [](const auto& v) { return kernels::silu(v); };
+  return unary_op("silu", x, value, In::x, silu_slope);
 }
 
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
   if (options.tanh) {
-    return activation(
-        "gelu", x, []<class T>(const Block<T>& v) -> Block<T> { return v / (1 + gelu_exp(v)); },
-        []<class T>(const Block<T>& x) -> Block<T> {
-          // s = sigmoid(2 u), and 1 - s = e s without cancellation. Where e is infinite, s is 0, and any
-          // finite number may stand for e.
-          const Block<T> v = within_24(x), e = gelu_exp(v), s = 1 / (1 + e);
-          const Block<T> other = e.min(std::numeric_limits<T>::max()) * s;
-          return s + s * other * v * (T(sqrt_8_over_pi) + T(3 * sqrt_8_over_pi * gelu_cubic) * v * v);
-        },
-        [](const Tensor& x) { return reference::gelu(x, {.tanh = true}); });
+    constexpr auto value = [](const auto& v) { return kernels::gelu_tanh(v); };
+    return unary_op("gelu", x, value, In::x, gelu_tanh_slope);
   }
-  return activation(
-      "gelu", x,
-      []<class T>(const Block<T>& v) -> Block<T> {
-        return T(0.5) * v * (1 + kernels::erf<T>(v * T(1 / std::numbers::sqrt2)));
-      },
-      []<class T>(const Block<T>& v) -> Block<T> {
-        return T(0.5) * (1 + kernels::erf<T>(v * T(1 / std::numbers::sqrt2))) + v * normal_density(v);
-      },
-      [](const Tensor& x) { return reference::gelu(x); });
+  constexpr auto value = [](const auto& v) { return kernels::gelu(v); };
+  return unary_op("gelu", x, value, In::x, gelu_slope);
 }
 
 namespace reference {
 
-Tensor silu(const Tensor& x) { return x * fovea::sigmoid(x); }
+namespace {
+
+// Phi(x), the cumulative distribution function of N(0, 1).
+Tensor normal_cdf(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::normal_cdf(v); };
+  return unary_op("normal_cdf", x, value, In::x,
+                  [](const Tensor& x) { return density_at_0 * detail::gaussian(x, 0.5); });
+}
+
+// x gate(x), for a gate that is 0 far below 0 and 1 far above it. There x may be infinite.
+template <class Gate>
+Tensor gated(const Tensor& x, const Gate& gate) {
+  const Tensor limited = clamp(x, -1000, 1000);
+  return where(x > 1000.0, x, limited * gate(limited));
+}
+
+}  // namespace
+
+Tensor silu(const Tensor& x) {
+  return gated(x, [](const Tensor& v) { return fovea::sigmoid(v); });
+}
 
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
-  if (options.tanh) return x * fovea::sigmoid(sqrt_8_over_pi * (x + gelu_cubic * (x * x * x)));
-  return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2)));
+  if (!options.tanh) return gated(x, normal_cdf);
+  return gated(x, [](const Tensor& v) { return fovea::sigmoid(gelu_linear * (v + 0.044715 * (v * v * v))); });
 }
 
 }  // namespace reference

@@ -212,8 +212,7 @@ Gradients detail::attention_gradients_in_ops(const Tensor& q, const Tensor& k, c
   const Tensor dS = P * (dP - D);
   Tensor dproduct = dS;
   if (options.softcap > 0 && (needs[0] || needs[1])) {
-    const Tensor t = tanh(product / options.softcap);
-    dproduct = dS * (1.0 - t * t);
+    dproduct = dS * detail::tanh_slope(product / options.softcap);
   }
 
   Gradients gradients(6, {});

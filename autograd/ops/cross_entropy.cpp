@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -114,7 +115,8 @@ double times(double weight, double value) { return weight == 0 ? 0 : weight * va
 
 // --- Kernels -----------------------------------------------------------------------------------------------
 
-// The probabilities of a row are exp(x - shift) scale, where the scale of a row of -inf is 0.
+// The probabilities of a row are exp(x - shift) scale, where the scale of a row of -inf is 0. In a row that
+// holds +inf the shift is infinite, and the probability of that element is the scale.
 
 // sum_c w_c (shift - x_c)
 template <class T>
@@ -130,6 +132,17 @@ double weighted_depth(const T* x, const T* w, std::int64_t n, T shift) {
   return total.sum();
 }
 
+// The loss of a row in which the logit +inf has all the probability, as softmax tends to: only what the other
+// classes are expected to have costs something.
+template <class T>
+double loss_with_infinity(const T* x, const T* w, std::int64_t n, std::int64_t target, const RowWeights& q) {
+  double expected = x[target] < std::numeric_limits<T>::max() ? q.hit : 0;
+  for (std::int64_t c = 0; c < n; ++c) {
+    if (x[c] <= std::numeric_limits<T>::max()) expected += q.smooth * static_cast<double>(w[c]);
+  }
+  return times(expected + q.z, infinity);
+}
+
 template <class T>
 double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, const RowWeights& q, T& shift,
                 T& scale) {
@@ -137,6 +150,11 @@ double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, con
   const double total = kernels::sum_exp(x, n, shift);
   scale = total == 0 ? T(0) : static_cast<T>(1 / total);
   if (total == 0) return times(q.mass + q.z, infinity);
+  if (std::isinf(total)) {
+    shift = std::numeric_limits<T>::infinity();
+    scale = kernels::weight_of_infinity(x, n);
+    return loss_with_infinity(x, w, n, target, q) * static_cast<double>(scale);
+  }
   const double log_total = std::log(total);
   const auto from = static_cast<double>(shift);
   // The shift may be far larger than differences from it, so these are computed before anything is added.
@@ -154,8 +172,9 @@ void row_backward(const T* x, const T* w, std::int64_t n, std::int64_t target, c
   const T of_p = possible ? scale * static_cast<T>((q.mass + times(2 * q.z, logsumexp)) * dy) : T(0);
   const T of_w = possible ? static_cast<T>(q.smooth * dy) : T(0);
   kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> shifted = kernels::load_part(x + i, count) - shift;
-    Block<T> part = kernels::exp(shifted) * of_p;
+    const Block<T> logits = kernels::load_part(x + i, count);
+    Block<T> part = kernels::exp<T>(logits - shift) * of_p;
+    if (std::isinf(shift)) part = (logits == shift).select(of_p, Block<T>::Zero());
     if (of_w != 0) part -= kernels::load_part(w + i, count) * of_w;
     kernels::store_part<T>(part, dx + i, count);
   });

@@ -77,6 +77,11 @@ Tensor unary_op(const char* name, const Tensor& x, const Value& value, In saved,
                 });
 }
 
+/// tanh'(x), with all digits where 1 - tanh(x)^2 would cancel.
+Tensor tanh_slope(const Tensor& x);
+/// exp(-factor x^2), for a factor of 1 or 1/2, with all digits where rounding x^2 would lose some.
+Tensor gaussian(const Tensor& x, double factor);
+
 /// The gradients of an op of two inputs that broadcasts. da() and db() give them in the shape of the output;
 /// each is called only if it is needed, and then summed over the axes that its input was repeated along.
 template <class DA, class DB>

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
-#include "autograd/kernels/vector_math.h"
+#include "autograd/kernels/logistic.h"
 #include "autograd/ops/elementwise.h"
 
 namespace fovea {
@@ -10,18 +10,32 @@ using detail::Block;
 
 namespace {
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which is accurate for large x of either sign.
+// log(1 + exp(x)), without overflow.
 Tensor softplus(const Tensor& x) {
-  const auto value = []<class T>(const Block<T>& v) {
-    const Block<T> magnitude = -v.abs();
-    const Block<T> small = kernels::exp(magnitude);
-    Block<T> result;
-    for (int i = 0; i < kernels::block_size; ++i) {
-      result[i] = (v[i] <= 0 ? T(0) : v[i]) + std::log1p(small[i]);
-    }
-    return result;
-  };
-  return detail::unary_op("softplus", x, value, detail::In::x, [](const Tensor& x) { return sigmoid(x); });
+  constexpr auto value = [](const auto& v) { return kernels::softplus(v); };
+  return detail::unary_op("softplus", x, value, detail::In::x, sigmoid);
+}
+
+// w softplus(x), and 0 where w is 0 even if x is infinite: what is certain and right costs nothing.
+Tensor weighted_softplus(const Tensor& w, const Tensor& x) {
+  constexpr const char* name = "weighted_softplus";
+  const Tensor y =
+      detail::map_binary(name, w, x, []<class T>(const Block<T>& weight, const Block<T>& v) -> Block<T> {
+        const Block<T> terms = kernels::softplus(v);
+        Block<T> result;
+        kernels::for_each_lane([&](int i) {
+          const T finite = terms[i] > std::numeric_limits<T>::max() ? T(0) : T(1);
+          result[i] = (weight[i] != 0) | (finite != 0) ? weight[i] * terms[i] : T(0);
+        });
+        return result;
+      });
+  return record(name, y, {w, x}, {w, x},
+                [](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) {
+                  const Tensor w = saved[0], x = saved[1];
+                  return detail::broadcast_gradients(
+                      needs, [&] { return detail::multiply_no_nan(dy, softplus(x)); },
+                      [&] { return detail::multiply_no_nan(dy, w * sigmoid(x)); });
+                });
 }
 
 void check_pair(const char* op, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b) {
@@ -54,7 +68,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
   }
   // -log sigmoid(x) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(x): terms of one sign, which do not
   // cancel.
-  return reduce(positives * softplus(-logits) + (1.0 - targets) * softplus(logits), options.reduction);
+  return reduce(weighted_softplus(positives, -logits) + weighted_softplus(1.0 - targets, logits),
+                options.reduction);
 }
 
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target, Reduction reduction) {

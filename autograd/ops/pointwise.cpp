@@ -1,6 +1,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/kernels/gelu.h"
+#include "autograd/kernels/logistic.h"
 #include "autograd/kernels/vector_math.h"
 #include "autograd/ops/elementwise.h"
 
@@ -24,24 +26,38 @@ Tensor log(const Tensor& x) {
 }
 
 Tensor sqrt(const Tensor& x) {
-  constexpr auto value = [](const auto& v) { return v.sqrt(); };
+  constexpr auto value = [](const auto& v) { return kernels::sqrt(v); };
   return unary_op("sqrt", x, value, In::y, [](const Tensor& y) { return where(y == 0.0, 0.0, 0.5 / y); });
 }
 
 Tensor rsqrt(const Tensor& x) {
-  constexpr auto value = [](const auto& v) { return 1 / v.sqrt(); };
+  constexpr auto value = []<class T>(const Block<T>& v) -> Block<T> { return 1 / kernels::sqrt(v); };
   return unary_op("rsqrt", x, value, In::y, [](const Tensor& y) { return -0.5 * (y * y * y); });
 }
 
 Tensor tanh(const Tensor& x) {
   constexpr auto value = [](const auto& v) { return kernels::tanh(v); };
-  return unary_op("tanh", x, value, In::y, [](const Tensor& y) { return 1.0 - y * y; });
+  return unary_op("tanh", x, value, In::x, detail::tanh_slope);
+}
+
+// The derivative is -2 tanh(x) tanh'(x).
+Tensor detail::tanh_slope(const Tensor& x) {
+  constexpr auto value = [](const auto& v) { return kernels::tanh_slope(v); };
+  return unary_op("tanh_slope", x, value, In::x,
+                  [](const Tensor& x) { return -2 * tanh(x) * tanh_slope(x); });
+}
+
+Tensor detail::gaussian(const Tensor& x, double factor) {
+  const auto value = [factor](const auto& v) { return kernels::gaussian(v, factor); };
+  return unary_op("gaussian", x, value, In::x, [factor](const Tensor& x) {
+    return multiply_no_nan(gaussian(x, factor), -2 * factor * x);
+  });
 }
 
 Tensor erf(const Tensor& x) {
   constexpr auto value = [](const auto& v) { return kernels::erf(v); };
   return unary_op("erf", x, value, In::x,
-                  [](const Tensor& x) { return 2 * std::numbers::inv_sqrtpi * exp(-(x * x)); });
+                  [](const Tensor& x) { return 2 * std::numbers::inv_sqrtpi * detail::gaussian(x, 1); });
 }
 
 // The sign is chosen, not multiplied by, so that the gradient at 0 is 0 also where dy is infinite.
@@ -81,7 +97,8 @@ Tensor pow(const Tensor& a, const Tensor& b) {
         const Tensor a = saved[0], b = saved[1];
         const auto of_a = [&] { return multiply_no_nan(dy, where(b == 0.0, 0.0, b * pow(a, b - 1.0))); };
         const auto of_b = [&] {
-          return multiply_no_nan(dy, where((a == 0.0) & (b >= 0.0), 0.0, saved[2] * log(a)));
+          // y ln a is 0 where y is and ln a is infinite.
+          return multiply_no_nan(dy, where((a == 0.0) & (b >= 0.0), 0.0, multiply_no_nan(saved[2], log(a))));
         };
         return detail::broadcast_gradients(needs, of_a, of_b);
       });

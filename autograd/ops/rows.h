@@ -1,5 +1,6 @@
 #pragma once
 
+#include "autograd/base/non_finite.h"
 #include "autograd/graph/kernel_runs.h"
 #include "autograd/kernels/rows.h"
 #include "autograd/ops/elementwise.h"
@@ -39,8 +40,20 @@ inline Tensor shift_of(const Tensor& x, const Axes& axes) {
   return where(is_finite(largest), largest, 0.0);
 }
 
+/// For reference forms: where +inf meets other elements, 0 in its place and -inf in theirs, which have the
+/// same softmax. It is NaN if there are several, or a NaN beside it.
+inline Tensor limit_of_infinity(const Tensor& x, const Axes& axes) {
+  const Bool infinite = x == infinity;
+  if (!any(infinite)) return x;
+  const Tensor zero = zeros({}, x.dtype());
+  const Tensor count = sum(where(infinite, zero + 1.0, 0.0), axes, keepdims);
+  const Tensor limit = where(infinite, where(count == 1.0, zero, nan), where(x == x, zero - infinity, x));
+  return where(count == 0.0, x, limit);
+}
+
 /// exp(x) / sum exp(x) over the axes, made of ops; 0 where every x is -inf.
-inline Tensor weights_over(const Tensor& x, const Axes& axes) {
+inline Tensor weights_over(const Tensor& logits, const Axes& axes) {
+  const Tensor x = limit_of_infinity(logits, axes);
   const Tensor terms = exp(x - shift_of(x, axes));
   const Tensor total = sum(terms, axes, keepdims);
   return terms / where(total == 0.0, 1.0, total);

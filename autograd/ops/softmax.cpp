@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "autograd/base/non_finite.h"
 #include "autograd/ops/reference.h"
@@ -24,6 +25,13 @@ namespace {
 detail::KernelRuns softmax_runs("softmax"), softmax_backward_runs("softmax_backward");
 detail::KernelRuns log_softmax_runs("log_softmax"), log_softmax_backward_runs("log_softmax_backward");
 
+// The result for a row that holds +inf: `at_infinity` there, and `elsewhere` in all other places.
+template <class T>
+void row_with_infinity(const T* x, T* y, std::int64_t n, T at_infinity, T elsewhere) {
+  std::transform(x, x + n, y,
+                 [=](T value) { return value > std::numeric_limits<T>::max() ? at_infinity : elsewhere; });
+}
+
 // The first pass writes exp(x - shift) to y and adds up; the second multiplies by the scale. The terms of the
 // last, incomplete block stay in `end` between the two. A row that is -inf throughout adds up to 0, and its
 // scale is 0 as well, so its weights are zeros and not 0 / 0.
@@ -38,6 +46,7 @@ void softmax_row(const T* x, T* y, std::int64_t n) {
     }
   };
   const double total = kernels::sum_exp(x, n, kernels::shift_of_row(x, n), keep);
+  if (std::isinf(total)) return row_with_infinity(x, y, n, kernels::weight_of_infinity(x, n), T(0));
   const T scale = total == 0 ? T(0) : static_cast<T>(1 / total);
   for_each_block(n, [&](std::int64_t i, auto count) {
     const Block<T> terms = count == block_size ? load_part(y + i, count) : end;
@@ -65,6 +74,9 @@ template <class T>
 void log_softmax_row(const T* x, T* y, std::int64_t n) {
   const T shift = kernels::shift_of_row(x, n);
   const double total = kernels::sum_exp(x, n, shift);
+  if (std::isinf(total)) {
+    return row_with_infinity(x, y, n, std::log(kernels::weight_of_infinity(x, n)), static_cast<T>(-infinity));
+  }
   const T log_total = total == 0 ? T(0) : static_cast<T>(std::log(total));
   for_each_block(n, [&](std::int64_t i, auto count) {
     store_part<T>(load_part(x + i, count) - shift - log_total, y + i, count);
@@ -145,7 +157,8 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
 
 Tensor reference::softmax(const Tensor& x, std::int64_t axis) { return detail::weights_over(x, axis); }
 
-Tensor reference::log_softmax(const Tensor& x, std::int64_t axis) {
+Tensor reference::log_softmax(const Tensor& logits, std::int64_t axis) {
+  const Tensor x = detail::limit_of_infinity(logits, axis);
   const Tensor shifted = x - detail::shift_of(x, axis);
   const Tensor total = sum(exp(shifted), axis, keepdims);
   const Bool nothing = total == 0.0;

@@ -106,10 +106,17 @@ Tensor randn(const Shape& shape, Rng& rng, Dtype dtype) {
 Tensor uniform(const Shape& shape, Rng& rng, double low, double high, Dtype dtype) {
   if (!(low <= high)) fail<ValueError>("[uniform] the bounds [{}, {}) are not in order", low, high);
   // Rounding to f32 may reach `high`, which is not in the range.
-  const double largest = dispatch(
-      dtype, [&]<class T>() -> double { return std::nextafter(static_cast<T>(high), static_cast<T>(low)); });
+  const double largest = dispatch(dtype, [&]<class T>() -> double {
+    if (!std::isfinite(static_cast<T>(low)) || !std::isfinite(static_cast<T>(high))) {
+      fail<ValueError>("[uniform] the bounds [{}, {}) are not finite in {}", low, high, name_of(dtype));
+    }
+    return std::nextafter(static_cast<T>(high), static_cast<T>(low));
+  });
+  // A range that is too large for f64 is drawn from at half its size.
+  const double unit = std::isfinite(high - low) ? 1 : 2;
+  const double from = low / unit, range = high / unit - from;
   return generate(shape, dtype,
-                  [&](std::int64_t) { return std::min(low + (high - low) * rng.uniform(), largest); });
+                  [&](std::int64_t) { return std::min(unit * (from + range * rng.uniform()), largest); });
 }
 
 }  // namespace fovea

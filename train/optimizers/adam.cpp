@@ -40,7 +40,10 @@ void Adam::update(std::size_t i, const Tensor& gradient, double rate) {
     detail::for_each_element(parameter.numel(), [=](std::int64_t j) {
       m[j] = beta1 * m[j] + rest1 * g[j];
       v[j] = beta2 * v[j] + rest2 * g[j] * g[j];
-      p[j] = decay * p[j] - corrected_rate * m[j] / (std::sqrt(v[j]) * root_scale + eps);
+      const T size = std::sqrt(v[j]) * root_scale + eps;
+      // Where eps and all gradients so far are 0, there is nothing to step by.
+      const T step = size == 0 ? T(0) : corrected_rate * m[j] / size;
+      p[j] = decay * p[j] - step;
     });
   });
 }

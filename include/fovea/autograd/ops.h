@@ -76,11 +76,11 @@ FOVEA_API Tensor where(const Bool& condition, double a, const Tensor& b);
 /// Throws: ValueError if low > high or either is NaN.
 FOVEA_API Tensor clamp(const Tensor& x, double low, double high);
 
-// --- Elementwise functions: (...) -> (...) -----------------------------------------------------------------
+// --- Elementwise functions: (...) -> (...). docs/accuracy.md shows their errors, at most 2 ulp ------------
 
 FOVEA_API Tensor exp(const Tensor& x);
 FOVEA_API Tensor log(const Tensor& x);
-/// The gradient at 0 is 0.
+/// Correctly rounded, as IEEE 754 asks; the gradient at 0 is 0.
 FOVEA_API Tensor sqrt(const Tensor& x);
 /// 1 / sqrt(x).
 FOVEA_API Tensor rsqrt(const Tensor& x);
@@ -193,11 +193,13 @@ FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const Embedd
 
 /// y_i = exp(x_i - m) / sum_j exp(x_j - m) along an axis, with m = max_j x_j.
 ///
-/// A row that is -inf throughout (nothing to see) gives zeros, in value and in gradient.
+/// A row that is -inf throughout (nothing to see) gives zeros, in value and in gradient. A row with one +inf
+/// gives what softmax tends to: 1 there and 0 elsewhere.
 /// Shapes: (..., N, ...) -> the same.
 FOVEA_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
 
-/// y_i = x_i - log sum_j exp(x_j) along an axis. A row that is -inf throughout stays so, with gradient 0.
+/// y_i = x_i - log sum_j exp(x_j) along an axis. A row that is -inf throughout stays so, with gradient 0. A
+/// row with one +inf gives 0 there and -inf elsewhere.
 /// Shapes: (..., N, ...) -> the same.
 FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
 
@@ -223,7 +225,8 @@ struct CrossEntropy {
 /// The mean divides the sum of these by the sum of the w_t, and is 0 where that is 0. The first two terms are
 /// PyTorch's; smoothing is from Szegedy et al. 2016. The third (de Brebisson & Vincent 2016; PaLM's has
 /// z = 1e-4) keeps logits from drifting; it has the weight w_t of its row, so that class weights which are
-/// all equal change nothing. Where p_c = 0 and its factor is not, the loss is infinite.
+/// all equal change nothing. Where p_c = 0 and its factor is not, the loss is infinite. A logit of +inf, if
+/// it is the only one of its row, has p = 1.
 ///
 /// Shapes: logits (..., V), targets (...).
 /// Throws: IndexError naming position, value and V for a target outside [0, V) that is not the ignored value;
@@ -236,7 +239,8 @@ struct BinaryCrossEntropyOptions {
   Reduction reduction = Reduction::mean;
 };
 /// The loss of independent yes-or-no predictions: -p y log s - (1 - y) log(1 - s), with s = sigmoid(logits),
-/// computed from the logits so that it neither overflows nor cancels. Targets may be anything in [0, 1].
+/// computed from the logits so that it neither overflows nor cancels. Targets may be anything in [0, 1]. An
+/// infinite logit costs nothing if it is right, and is infinitely wrong otherwise.
 ///
 /// Shapes: logits and targets (...) -> (), or (...) without a reduction. The mean over no elements is 0.
 /// Throws: ShapeError where shapes differ: they are not broadcast.

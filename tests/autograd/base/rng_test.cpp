@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -173,4 +174,19 @@ TEST_CASE("random tensors are a function of the generator's state") {
   const Tensor u = uniform({1000}, rng, -3, 5, dtype);
   for (const double value : u.to_vector()) CHECK((value >= -3 && value <= 5));
   CHECK(moments_of(u.to_vector()).mean == Approx(1).margin(0.3));
+}
+
+TEST_CASE("uniform draws fill a range that is wider than f64 can say, and bounds must be finite") {
+  Rng rng(23);
+  const std::vector<double> draws = uniform({1000}, rng, -1e308, 1e308, f64).to_vector();
+  int negative = 0;
+  for (const double value : draws) {
+    CHECK((value >= -1e308 && value < 1e308));
+    negative += value < 0 ? 1 : 0;
+  }
+  CHECK(negative == Approx(500).margin(80));
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_AS(uniform({3}, rng, 0, infinity, f64), ValueError);
+  CHECK_THROWS_AS(uniform({3}, rng, -infinity, 0), ValueError);
+  CHECK_THROWS_AS(uniform({3}, rng, 0, 1e39), ValueError);  // infinite in f32
 }

@@ -61,3 +61,32 @@ TEST_CASE("GELU by tanh is 0 or x, with slope 0 or 1, where powers of x overflow
   CHECK(std::isnan(found.value[4]));
   CHECK(std::isnan(found.slope[4]));
 }
+
+TEST_CASE("GELU's second derivative keeps its digits in the tail, as its value and slope do") {
+  const Dtype dtype = GENERATE(f32, f64);
+  const double digits = dtype == f32 ? 2e-6 : 4e-15;
+  Tensor x = tensor({-13, -9.5, -8, -6, -5.5, 5.5, 9.5}, dtype).set_requires_grad();
+  for (const bool with_tanh : {false, true}) {
+    for (const auto f : {gelu, reference::gelu}) {
+      const Tensor y = f(x, {.tanh = with_tanh});
+      const Tensor u = ones(x.shape(), dtype);
+      const Tensor slope = grad({y}, {x}, {.gradients = {u}, .create_graph = true})[0];
+      const std::vector<double> second = grad({slope}, {x}, {.gradients = {u}})[0].to_vector();
+      std::size_t i = 0;
+      for (const double v : x.to_vector()) {
+        const long double a = v, c = std::sqrt(8 / 3.14159265358979323846264338L), cubic = 0.044715L * c;
+        const long double e = std::exp(-std::abs(c * a + cubic * a * a * a)), s = e / ((1 + e) * (1 + e));
+        const long double u1 = c + 3 * cubic * a * a, u2 = 6 * cubic * a, sign = v < 0 ? -1 : 1;
+        const long double by_tanh = s * (2 * u1 + a * u2 - a * u1 * u1 * sign * (1 - e) / (1 + e));
+        const long double exact = std::exp(-a * a / 2) * (2 - a * a) * 0.398942280401432677939946L;
+        const long double formula = with_tanh ? by_tanh : exact;
+        const double expected = dtype == f32 ? static_cast<float>(formula) : static_cast<double>(formula);
+        INFO("x " << v << ", tanh " << with_tanh << ", the reference form: " << (f == reference::gelu));
+        // The reference form with tanh computes its argument with the digits of the dtype.
+        if (!(with_tanh && f == reference::gelu))
+          CHECK(second[i] == Approx(expected).epsilon(digits).margin(0));
+        ++i;
+      }
+    }
+  }
+}

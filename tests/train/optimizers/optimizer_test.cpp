@@ -115,6 +115,33 @@ TEST_CASE("Adam: the first step has the size of the learning rate, whatever the 
   CHECK(path(p, adam, {gradient})[0] == Approx(-0.01).epsilon(1e-3));
 }
 
+TEST_CASE("Adam: gradients of zero move nothing, even if eps is 0, and a NaN is passed on", "[train]") {
+  const Dtype dtype = GENERATE(f32, f64);
+  const Tensor p = parameter(full({1}, 2, dtype));
+  Adam adam({{"p", p}}, {.learning_rate = 0.5, .eps = 0});
+  CHECK(path(p, adam, {0, 0}) == std::vector<double>{2, 2});
+  // A gradient whose square underflows asks for no step either, not for an infinite one.
+  CHECK(path(p, adam, {dtype == f32 ? 1e-30 : 1e-200})[0] == 2);
+  CHECK(std::isnan(path(p, adam, {nan})[0]));
+}
+
+TEST_CASE("every optimizer leaves parameters alone whose gradients are 0, even if eps is 0", "[train]") {
+  const Tensor p = parameter(full({3, 5}, 2));
+  const std::vector<NamedTensor> parameters{{"p", p}};
+  const auto check = [&](Optimizer&& optimizer) {
+    for (int i = 0; i < 3; ++i) {
+      p.set_grad(zeros(p.shape()));
+      optimizer.step();
+    }
+    CHECK(p.to_vector() == std::vector<double>(15, 2));
+  };
+  check(Sgd(parameters, {.learning_rate = 0.5, .momentum = 0.9}));
+  check(Lion(parameters, {.learning_rate = 0.5, .weight_decay = 0}));
+  check(Adam(parameters, {.learning_rate = 0.5, .eps = 0}));
+  check(AdamW(parameters, {.learning_rate = 0.5, .eps = 0, .weight_decay = 0}));
+  check(Muon(parameters, {.learning_rate = 0.5, .eps = 0, .weight_decay = 0}));
+}
+
 TEST_CASE("AdamW: weight decay shrinks matrices before Adam's update, and leaves vectors alone", "[train]") {
   const Tensor W = parameter(full({1, 1}, 2, f64));
   const Tensor b = parameter(full({1}, 2, f64));

@@ -124,6 +124,7 @@ FOVEA_API Tensor arange(std::int64_t n, Dtype dtype = f32);
 FOVEA_API Tensor eye(std::int64_t n, Dtype dtype = f32);
 
 /// Independent draws from N(0, 1), or uniform in [low, high). The same on every platform for one Rng state.
+/// Throws: ValueError if low > high, or if a bound is not finite in the dtype.
 FOVEA_API Tensor randn(const Shape& shape, Rng& rng, Dtype dtype = f32);
 FOVEA_API Tensor uniform(const Shape& shape, Rng& rng, double low = 0, double high = 1, Dtype dtype = f32);
 
