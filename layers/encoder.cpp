@@ -1,6 +1,7 @@
 #include "fovea/layers/encoder.h"
 
 #include "layers/model.h"
+#include "layers/model_options.h"
 
 namespace fovea {
 
@@ -20,5 +21,7 @@ Tensor Encoder::operator()(const Indices& ids, const Mask& mask) const {
   for (const TransformerBlock& block : blocks) x = block(x, mask);
   return norm ? call(*norm, x) : x;
 }
+
+void Encoder::visit_config(Visitor& v) const { detail::visit_options(config, v); }
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/layers/recompute.h"
 #include "layers/model.h"
+#include "layers/model_options.h"
 
 namespace fovea {
 
@@ -24,6 +25,8 @@ Gpt::Gpt(const GptConfig& config_, Rng& rng)
     output->W = normal_weight(output->W.shape(), 0.02, rng);
   }
 }
+
+void Gpt::visit_config(Visitor& v) const { detail::visit_options(config, v); }
 
 Tensor Gpt::embed(const Indices& ids, std::int64_t offset) const {
   if (ids.rank() != 2) fail<ShapeError>("[Gpt] expects ids (B, T), and got {}", to_string(ids.shape()));

@@ -83,6 +83,19 @@ std::vector<std::string> unexpected_names(const Values& values, const std::vecto
   return names;
 }
 
+// A state from elsewhere, or from before a setting was named, may not have it.
+std::vector<LoadReport::OtherSetting> other_settings(const std::vector<Setting>& settings,
+                                                     const State& state) {
+  std::vector<LoadReport::OtherSetting> others;
+  for (const auto& [name, value, compared] : settings) {
+    const auto found = state.settings.find(name);
+    if (compared && found != state.settings.end() && found->second != value) {
+      others.push_back({name, value, found->second});
+    }
+  }
+  return others;
+}
+
 }  // namespace
 
 std::string to_string(const LoadReport& report) {
@@ -92,6 +105,10 @@ std::string to_string(const LoadReport& report) {
   for (const auto& [name, expected, found] : report.misshaped) {
     text += fmt::format("\n  mis-shaped: {} is {} in the layer and {} in the state", name,
                         to_string(expected), to_string(found));
+  }
+  for (const auto& [name, expected, found] : report.settings) {
+    text +=
+        fmt::format("\n  made otherwise: {} is {} in the layer and {} in the state", name, expected, found);
   }
   return text;
 }
@@ -105,8 +122,9 @@ LoadError::LoadError(LoadReport found)
 
 namespace detail {
 
-State state(const std::vector<Member>& members) {
+State state(const std::vector<Member>& members, const std::vector<Setting>& settings) {
   State state;
+  for (const Setting& setting : settings) state.settings[setting.name] = setting.value;
   for (const Member& member : members) {
     if (member.tied_to) {
       state.aliases.push_back({member.name, members[*member.tied_to].name});
@@ -117,9 +135,11 @@ State state(const std::vector<Member>& members) {
   return state;
 }
 
-LoadReport load(const std::vector<Member>& members, const State& state, const LoadOptions& options) {
+LoadReport load(const std::vector<Member>& members, const std::vector<Setting>& settings, const State& state,
+                const LoadOptions& options) {
   const Values values = values_by_name(state);
   LoadReport report;
+  report.settings = other_settings(settings, state);
   report.unexpected = unexpected_names(values, members);
   std::vector<Write> writes;
   for (std::size_t i = 0; i < members.size(); ++i) {

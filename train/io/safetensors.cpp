@@ -99,6 +99,7 @@ bool has_tensors_of(const std::string& dtype) {
 SafetensorsFile load_from(const Source& source, const LoadSafetensorsOptions& options) {
   SafetensorsHeader header = read_header(source);
   SafetensorsFile file{.metadata = std::move(header.metadata)};
+  file.state.settings = std::move(header.settings);
   const auto is_other = [](const SafetensorsEntry& entry) { return !has_tensors_of(entry.dtype); };
   const auto other = std::ranges::find_if(header.entries, is_other);
   if (other != header.entries.end() && !options.skip_other_dtypes) {
@@ -139,7 +140,7 @@ std::vector<NamedTensor> in_file_order(const State& state) {
 
 void save_safetensors(const std::filesystem::path& path, const State& state, const Metadata& metadata) {
   const std::vector<NamedTensor> tensors = in_file_order(state);
-  SafetensorsHeader header{.aliases = state.aliases, .metadata = metadata};
+  SafetensorsHeader header{.aliases = state.aliases, .settings = state.settings, .metadata = metadata};
   std::uint64_t end = 0;
   for (const auto& [name, tensor] : tensors) {
     const std::uint64_t begin = end;

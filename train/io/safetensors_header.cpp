@@ -38,26 +38,30 @@ void check_ranges(const std::string& what, std::vector<SafetensorsEntry>& entrie
   }
 }
 
-// Moves the aliases out of the metadata, where they are JSON in a text: {"head.W": "body.W"}. The metadata of
-// a header have the same form, so the text is read as the metadata of a header of its own.
-void take_aliases(const std::string& what, SafetensorsHeader& header) {
-  const auto found = header.metadata.find(aliases_key);
-  if (found == header.metadata.end()) return;
-  const std::string here = fmt::format("{}: in the metadata's {}", what, aliases_key);
+// Takes an entry out of the metadata whose text is JSON that maps names to texts: {"head.W": "body.W"}. The
+// metadata of a header have the same form, so the text is read as the metadata of a header of its own.
+Metadata take_texts(const std::string& what, const char* key, SafetensorsHeader& header) {
+  const auto found = header.metadata.find(key);
+  if (found == header.metadata.end()) return {};
+  const std::string here = fmt::format("{}: in the metadata's {}", what, key);
   SafetensorsHeader inner;
   read_header_json(here, fmt::format("{{\"{}\":{}}}", metadata_key, found->second), inner);
   if (!inner.entries.empty()) fail<FileError>("{}: there is more than names", here);
+  header.metadata.erase(found);
+  return std::move(inner.metadata);
+}
 
+void take_aliases(const std::string& what, SafetensorsHeader& header) {
   std::set<std::string_view> tensors;
   for (const SafetensorsEntry& entry : header.entries) tensors.insert(entry.name);
-  for (const auto& [name, original] : inner.metadata) {
+  for (const auto& [name, original] : take_texts(what, aliases_key, header)) {
     if (name.empty() || tensors.contains(name) || !tensors.contains(original)) {
-      fail<FileError>("{}: {} stands for {}: an alias must be a new name for a tensor of the file", here,
-                      in_quotes(name), in_quotes(original));
+      fail<FileError>(
+          "{}: in the metadata's {}: {} stands for {}: an alias must be a new name for a tensor of the file",
+          what, aliases_key, in_quotes(name), in_quotes(original));
     }
     header.aliases.push_back({name, original});
   }
-  header.metadata.erase(found);
 }
 
 void check_name(std::set<std::string>& names, const std::string& name) {
@@ -79,9 +83,10 @@ void check_names(const SafetensorsHeader& header) {
                        in_quotes(original), in_quotes(original));
     }
   }
-  if (header.metadata.contains(aliases_key)) {
-    fail<ValueError>("[save_safetensors] the metadata key {} is reserved for the names of tied tensors",
-                     aliases_key);
+  for (const char* key : {aliases_key, settings_key}) {
+    if (header.metadata.contains(key)) {
+      fail<ValueError>("[save_safetensors] the metadata key {} is reserved for what a state holds", key);
+    }
   }
 }
 
@@ -92,6 +97,7 @@ SafetensorsHeader parse_header(const std::string& what, std::string_view text, s
   read_header_json(what, text, header);
   check_ranges(what, header.entries, data_bytes);
   take_aliases(what, header);
+  header.settings = take_texts(what, settings_key, header);
   return header;
 }
 
@@ -109,6 +115,7 @@ std::string format_header(const SafetensorsHeader& header) {
       for (const auto& [name, original] : header.aliases) aliases[name] = original;
       metadata[aliases_key] = aliases.dump();
     }
+    if (!header.settings.empty()) metadata[settings_key] = json(header.settings).dump();
     if (!metadata.empty()) add(metadata_key, metadata);
     for (const auto& [name, dtype, shape, begin, end] : header.entries) {
       add(name, {{"dtype", dtype},

@@ -1,11 +1,14 @@
 #include "fovea/train/loop/checkpoints.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
+#include "layers/model_options.h"
 #include "train/loop/run_folder.h"
 
 namespace fovea {
@@ -18,6 +21,84 @@ std::optional<std::string> without(std::string_view prefix, const std::string& n
   if (!name.starts_with(prefix)) return std::nullopt;
   return name.substr(prefix.size());
 }
+
+std::filesystem::path checkpoint_in(const std::filesystem::path& run_or_file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(run_or_file, ignored)) return run_or_file;
+  const auto checkpoint = latest_checkpoint(run_or_file);
+  if (!checkpoint) {
+    fail<FileError>("[load_gpt] the folder {} has no checkpoint: is it the folder of a run?",
+                    detail::in_quotes(run_or_file.string()));
+  }
+  return *checkpoint;
+}
+
+// A checkpoint of a run has the model among other things, and a file of its own nothing else.
+State gpt_state(SafetensorsFile&& file, const LoadModelOptions& options) {
+  if (file.state.settings.contains("config.positions")) return std::move(file.state);
+  return model_state(file, options);
+}
+
+// Memory is taken for a model only if the file holds tensors of its sizes.
+class SizeCheck {
+ public:
+  SizeCheck(std::string path, const GptConfig& config, const State& state)
+      : path_(std::move(path)), config_(config), state_(state) {}
+
+  void check() const {
+    check_bounds();
+    const MultiHeadAttentionOptions& attention = config_.block.attention;
+    const std::int64_t d_model = config_.d_model, heads = config_.heads;
+    const std::int64_t head_size = attention.head_size.value_or(d_model / heads);
+    check_shape("token_embedding.table", {config_.vocabulary, d_model});
+    if (config_.positions == Positions::learned) {
+      check_shape("position_embedding.learned.table", {config_.context, d_model});
+    }
+    for (std::int64_t i = 0; i < config_.layers; ++i) {
+      const std::string block = fmt::format("blocks.{}.", i);
+      check_shape(block + "attention.Wq", {d_model, heads * head_size});
+      check_shape(block + "attention.Wk", {d_model, attention.key_value_heads.value_or(heads) * head_size});
+      if (attention.relative_bias) {
+        check_shape(block + "attention.relative_bias.table", {attention.relative_bias->buckets, heads});
+      }
+      if (config_.block.d_hidden && config_.block.mlp != MlpKind::none) {
+        const bool gated = config_.block.mlp == MlpKind::swiglu || config_.block.mlp == MlpKind::geglu;
+        check_shape(block + (gated ? "mlp.W1" : "mlp.up.W"), {d_model, *config_.block.d_hidden});
+      }
+    }
+  }
+
+ private:
+  // No size of a model is above the number of elements in its file, so that their products can't overflow.
+  void check_bounds() const {
+    std::int64_t elements = 0;
+    for (const NamedTensor& named : state_.tensors) elements += named.tensor.numel();
+    const MultiHeadAttentionOptions& attention = config_.block.attention;
+    for (const std::int64_t size : {config_.vocabulary, config_.d_model, config_.heads, config_.layers,
+                                    attention.head_size.value_or(1), attention.key_value_heads.value_or(1)}) {
+      if (size >= 1 && size <= elements) continue;
+      fail<FileError>("[load_gpt] {} says that a size of its Gpt is {}, and holds {} elements", path_, size,
+                      elements);
+    }
+  }
+
+  void check_shape(const std::string& name, const Shape& expected) const {
+    const auto found = std::ranges::find(state_.tensors, name, &NamedTensor::name);
+    if (found == state_.tensors.end()) {
+      fail<FileError>("[load_gpt] {} says that it holds a Gpt with '{}', and does not have that tensor",
+                      path_, name);
+    }
+    if (found->tensor.shape() != expected) {
+      fail<FileError>(
+          "[load_gpt] {} says that it holds a Gpt whose '{}' has the shape {}, and that tensor is {}", path_,
+          name, to_string(expected), to_string(found->tensor.shape()));
+    }
+  }
+
+  std::string path_;
+  const GptConfig& config_;
+  const State& state_;
+};
 
 }  // namespace
 
@@ -51,12 +132,32 @@ State model_state(const SafetensorsFile& checkpoint, const LoadModelOptions& opt
     const auto own = without(model_prefix, name), own_original = without(model_prefix, original);
     if (own && own_original) state.aliases.push_back({*own, *own_original});
   }
+  for (const auto& [name, value] : checkpoint.state.settings) {
+    if (const auto own = without(model_prefix, name)) state.settings[*own] = value;
+  }
   if (options.average) {
     for (auto& [name, tensor] : state.tensors) {
       if (const auto found = averages.find(name); found != averages.end()) tensor = found->second;
     }
   }
   return state;
+}
+
+Gpt load_gpt(const std::filesystem::path& run_or_file, const LoadModelOptions& options) {
+  const std::filesystem::path path = checkpoint_in(run_or_file);
+  SafetensorsFile file = load_safetensors(path);
+  const std::string shown = detail::in_quotes(path.string());
+  if (file.state.settings.empty()) {
+    fail<FileError>(
+        "[load_gpt] {} does not say which Gpt it holds: make the model, and load it with load_model", shown);
+  }
+  const State state = gpt_state(std::move(file), options);
+  const GptConfig config = detail::read_gpt_options(state.settings);
+  SizeCheck(shown, config, state).check();
+  Rng rng(1);
+  Gpt gpt(config, rng);
+  load(gpt, state);
+  return gpt;
 }
 
 }  // namespace fovea

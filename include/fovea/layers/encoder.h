@@ -60,11 +60,15 @@ struct FOVEA_API Encoder {
   Tensor operator()(const Indices& ids, const Mask& mask = {}) const;
 
   static void visit(const Encoder& self, Visitor& v) {
+    self.visit_config(v);
     v("token_embedding", self.token_embedding);
     v("position_embedding", self.position_embedding);
     v("blocks", self.blocks);
     v("norm", self.norm);
   }
+
+ private:
+  void visit_config(Visitor& v) const;
 };
 
 }  // namespace fovea

@@ -79,6 +79,7 @@ struct FOVEA_API Gpt {
   Tensor logits(const Indices& ids, Cache& cache) const;
 
   static void visit(const Gpt& self, Visitor& v) {
+    self.visit_config(v);
     v("token_embedding", self.token_embedding);
     v("position_embedding", self.position_embedding);
     v("blocks", self.blocks);
@@ -87,6 +88,7 @@ struct FOVEA_API Gpt {
   }
 
  private:
+  void visit_config(Visitor& v) const;
   Tensor embed(const Indices& ids, std::int64_t offset) const;
   Tensor project(const Tensor& x) const;
 };

@@ -17,10 +17,11 @@ struct Alias {
 };
 
 /// All tensors of a layer by name: parameters, frozen tensors and buffers, outside any graph. A tied tensor
-/// is listed once, and its other names are aliases.
+/// is listed once, and its other names are aliases. Settings say how the layer was made.
 struct State {
   std::vector<NamedTensor> tensors;
   std::vector<Alias> aliases;
+  Settings settings = {};
 };
 
 /// What `load` did with each name, or found wrong with it.
@@ -30,12 +31,20 @@ struct LoadReport {
     Shape expected;  ///< the layer's
     Shape found;     ///< the state's
   };
+  struct OtherSetting {
+    std::string name;
+    std::string expected;  ///< the layer's
+    std::string found;     ///< the state's
+  };
   std::vector<std::string> loaded;      ///< tensors of the layer whose values were taken from the state
   std::vector<std::string> missing;     ///< tensors of the layer that are not in the state
   std::vector<std::string> unexpected;  ///< tensors of the state that are not in the layer
   std::vector<Misshaped> misshaped;     ///< tensors whose shapes differ
+  std::vector<OtherSetting> settings;   ///< settings with which the layer computes something else
 
-  bool complete() const { return missing.empty() && unexpected.empty() && misshaped.empty(); }
+  bool complete() const {
+    return missing.empty() && unexpected.empty() && misshaped.empty() && settings.empty();
+  }
 };
 
 /// A text with one line per name that did not fit.
@@ -53,26 +62,27 @@ struct LoadOptions {
 };
 
 namespace detail {
-FOVEA_API State state(const std::vector<Member>& members);
-FOVEA_API LoadReport load(const std::vector<Member>& members, const State& state, const LoadOptions& options);
+FOVEA_API State state(const std::vector<Member>& members, const std::vector<Setting>& settings);
+FOVEA_API LoadReport load(const std::vector<Member>& members, const std::vector<Setting>& settings,
+                          const State& state, const LoadOptions& options);
 }  // namespace detail
 
-/// Copies a layer's tensors. Throws: as `members`.
+/// Copies a layer's tensors and settings. Throws: as `members`.
 template <class L>
 State state(const L& layer) {
-  return detail::state(members(layer));
+  return detail::state(members(layer), settings(layer));
 }
 
 /// Writes the values of a state into a layer's own tensors, so optimizers and other handles see them. Values
 /// of another dtype are converted. A tensor that is tied in the layer stays tied, and is loaded from any of
 /// its names.
 ///
-/// Throws: LoadError, with the report, if names or shapes do not match exactly and `partial` is not set;
-/// ValueError if the state has a name twice, an alias of a name that it does not have, or different values
-/// for a tied tensor. Nothing has been written then.
+/// Throws: LoadError, with the report, if names, shapes or settings do not match exactly and `partial` is not
+/// set (a setting that the state does not have matches); ValueError if the state has a name twice, an alias
+/// of a name that it does not have, or different values for a tied tensor. Nothing has been written then.
 template <class L>
 LoadReport load(L& layer, const State& state, const LoadOptions& options = {}) {
-  return detail::load(members(layer), state, options);
+  return detail::load(members(layer), settings(layer), state, options);
 }
 
 }  // namespace fovea

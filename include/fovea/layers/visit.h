@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,6 +80,18 @@ struct NestedLayer {
   Site site;
 };
 
+/// What a layer computes with besides its tensors, such as a number of heads or a kind of positions, as text.
+struct Setting {
+  std::string name;
+  std::string value;
+  /// Whether a layer with another value computes something else from the same tensors, so that `load` refuses
+  /// it. Dropout, for instance, is no such setting.
+  bool compared = true;
+};
+
+/// The settings of a layer, or of a file, by name.
+using Settings = std::map<std::string, std::string>;
+
 /// Collects the members that a layer's `visit` names. It does not change them.
 class FOVEA_API Visitor {
  public:
@@ -109,6 +122,11 @@ class FOVEA_API Visitor {
   /// `head.W = body.W` in the constructor. The tensor is counted and saved once, as `original`.
   void tie(std::string_view name, std::string_view original);
 
+  /// Names a setting. It is saved with the tensors, and `load` compares it.
+  void setting(std::string_view name, std::string value, bool compared = true) {
+    settings_.push_back({full(name), std::move(value), compared});
+  }
+
   /// All tensors in the order in which they were named.
   /// Throws: ValueError for two members of the same name, an array shared without a declared tie, or a
   /// declared tie of different tensors; GraphError for a tensor that was computed by an op, and for a frozen
@@ -117,6 +135,9 @@ class FOVEA_API Visitor {
 
   /// All layers within the visited one, in the order in which they were named.
   std::vector<NestedLayer> layers() && { return std::move(layers_); }
+
+  /// All settings, in the order in which they were named.
+  std::vector<Setting> settings() && { return std::move(settings_); }
 
  private:
   template <class T>
@@ -132,6 +153,7 @@ class FOVEA_API Visitor {
   Role role_ = Role::parameter;
   std::vector<Member> members_;
   std::vector<NestedLayer> layers_;
+  std::vector<Setting> settings_;
   std::vector<std::pair<std::string, std::string>> ties_;
 };
 
@@ -186,6 +208,14 @@ std::vector<NestedLayer> nested_layers(const L& layer) {
   std::vector<NestedLayer> layers = std::move(visitor).layers();
   layers.insert(layers.begin(), {"", site_of(&layer)});
   return layers;
+}
+
+/// The settings of a layer and of all layers within it.
+template <Layer L>
+std::vector<Setting> settings(const L& layer) {
+  Visitor visitor;
+  L::visit(layer, visitor);
+  return std::move(visitor).settings();
 }
 
 /// The parameters of a layer with their names, in the order of `visit`. A tied tensor is listed once. The

@@ -23,7 +23,8 @@
 ///               tensors together cover each byte exactly once
 ///
 /// `save_safetensors(path, state(model))` writes a layer, and `load(model, load_safetensors(path).state)`
-/// reads it back. The names of tied tensors are kept as text under the metadata key "fovea.aliases".
+/// reads it back. The names of tied tensors are kept as text under the metadata key "fovea.aliases", and the
+/// layer's settings under "fovea.settings".
 namespace fovea {
 
 /// Texts by key, which a file keeps beside its tensors.
@@ -48,7 +49,7 @@ FOVEA_API void save_safetensors(const std::filesystem::path& path, const State& 
 
 struct SafetensorsFile {
   State state = {};
-  Metadata metadata = {};                 ///< without "fovea.aliases", which is part of `state`
+  Metadata metadata = {};                 ///< without what is part of `state`
   std::vector<std::string> skipped = {};  ///< the tensors that `skip_other_dtypes` left out
 };
 
@@ -87,7 +88,8 @@ struct SafetensorsEntry {
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries = {};  ///< in the order of their bytes in the file
   std::vector<Alias> aliases = {};
-  Metadata metadata = {};        ///< without "fovea.aliases"
+  Settings settings = {};
+  Metadata metadata = {};        ///< without "fovea.aliases" and "fovea.settings"
   std::uint64_t data_begin = 0;  ///< where the header ends in the file
 };
 

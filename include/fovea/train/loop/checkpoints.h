@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "fovea/autograd/base/export.h"
+#include "fovea/layers/gpt.h"
 #include "fovea/layers/state.h"
 #include "fovea/train/io/safetensors.h"
 
@@ -36,5 +37,11 @@ template <Layer L>
 void load_model(L& model, const std::filesystem::path& checkpoint, const LoadModelOptions& options = {}) {
   load_model(model, load_safetensors(checkpoint), options);
 }
+
+/// Makes the Gpt that was saved, with the options that it was made with, and loads it. The path is the folder
+/// of a run, whose latest checkpoint counts, a checkpoint of a run, or a file of `save_safetensors(path,
+/// state(gpt))`. Throws: FileError if there is no such file, or it does not say which Gpt it holds, or its
+/// tensors have not the sizes that it says; otherwise as `load_model`.
+FOVEA_API Gpt load_gpt(const std::filesystem::path& run_or_file, const LoadModelOptions& options = {});
 
 }  // namespace fovea
