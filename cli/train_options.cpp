@@ -10,6 +10,7 @@
 
 #include "cli/options.h"
 #include "fovea/train/tasks/task.h"
+#include "layers/model_options.h"
 
 namespace fovea::cli {
 namespace {
@@ -20,18 +21,19 @@ constexpr const char *gpt_group = "Model, with --model gpt", *attention_group = 
 
 // --- Names of values -------------------------------------------------------------------------------------
 
+// The names that files of models have for the values.
+template <class E>
+Names<E> names_in_files() {
+  const auto names = detail::names_of(E());
+  return {names.begin(), names.end()};
+}
+
 const Names<ModelKind> model_kinds{{"gpt", ModelKind::gpt}, {"one-head", ModelKind::one_head}};
-const Names<NormKind> norm_kinds{{"layer", NormKind::layer}, {"rms", NormKind::rms}};
-const Names<NormPlace> norm_places{{"pre", NormPlace::pre}, {"post", NormPlace::post}};
-const Names<MlpKind> mlp_kinds{{"gelu", MlpKind::gelu},     {"gelu-tanh", MlpKind::gelu_tanh},
-                               {"relu", MlpKind::relu},     {"silu", MlpKind::silu},
-                               {"swiglu", MlpKind::swiglu}, {"geglu", MlpKind::geglu},
-                               {"none", MlpKind::none}};
-const Names<Positions> position_kinds{
-    {"learned", Positions::learned}, {"sine-cosine", Positions::sine_cosine}, {"rotary", Positions::rotary},
-    {"alibi", Positions::alibi},     {"relative", Positions::relative},       {"none", Positions::none}};
-const Names<RotaryScaling> rotary_scalings{
-    {"none", RotaryScaling::none}, {"linear", RotaryScaling::linear}, {"ntk", RotaryScaling::ntk}};
+const Names<NormKind> norm_kinds = names_in_files<NormKind>();
+const Names<NormPlace> norm_places = names_in_files<NormPlace>();
+const Names<MlpKind> mlp_kinds = names_in_files<MlpKind>();
+const Names<Positions> position_kinds = names_in_files<Positions>();
+const Names<RotaryScaling> rotary_scalings = names_in_files<RotaryScaling>();
 const Names<OptimizerKind> optimizer_kinds{{"adamw", OptimizerKind::adamw},
                                            {"adam", OptimizerKind::adam},
                                            {"sgd", OptimizerKind::sgd},

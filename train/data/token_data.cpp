@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::int64_t most_of_16_bits = 65536;
+constexpr std::int64_t most_of_16_bits = std::int64_t{1} << 16, most_of_32_bits = std::int64_t{1} << 32;
 
 // The first bytes of a token file, which text_data.h documents.
 struct Header {
@@ -38,6 +38,15 @@ std::vector<std::byte> narrow(std::span<const std::int64_t> ids) {
     std::memcpy(bytes.data() + i * sizeof(T), &id, sizeof(T));
   }
   return bytes;
+}
+
+void check_vocabulary(const char* function, std::int64_t vocabulary, int bits) {
+  const std::int64_t most = bits == 16 ? most_of_16_bits : most_of_32_bits;
+  if (vocabulary < 1 || vocabulary > most) {
+    fail<ValueError>(
+        "[{}] the vocabulary has {} tokens: there is at least 1, and ids of {} bits tell {} apart", function,
+        vocabulary, bits, most);
+  }
 }
 
 }  // namespace
@@ -71,6 +80,7 @@ TokenData::TokenData(std::shared_ptr<const Storage> storage, std::int64_t begin,
 
 TokenData::TokenData(std::span<const std::int64_t> ids, std::int64_t vocabulary)
     : size_(static_cast<std::int64_t>(ids.size())) {
+  check_vocabulary("TokenData", vocabulary, 32);
   for (const std::int64_t& id : ids) {
     if (id < 0 || id >= vocabulary) {
       fail<IndexError>("[TokenData] id {} at position {} is outside the vocabulary of {}", id,
@@ -101,8 +111,9 @@ TokenData TokenData::open(const std::filesystem::path& path) {
     refuse(
         "it does not begin with FOVEAID1; read_text reads a text, and open_raw a file of ids without header");
   }
-  const std::uint64_t most = header.width == 2 ? most_of_16_bits : std::uint64_t{1} << 32;
-  if ((header.width != 2 && header.width != 4) || header.zero != 0 || header.vocabulary > most) {
+  const std::uint64_t most = header.width == 2 ? most_of_16_bits : most_of_32_bits;
+  if ((header.width != 2 && header.width != 4) || header.zero != 0 || header.vocabulary == 0 ||
+      header.vocabulary > most) {
     refuse(fmt::format("its header says {} bytes per id and a vocabulary of {}", header.width,
                        header.vocabulary));
   }
@@ -119,6 +130,7 @@ TokenData TokenData::open(const std::filesystem::path& path) {
 }
 
 TokenData TokenData::open_raw(const std::filesystem::path& path, std::int64_t vocabulary) {
+  check_vocabulary("TokenData::open_raw", vocabulary, 16);
   const auto storage = Storage::map("TokenData::open_raw", path);
   if (storage->ids.size() % 2 != 0) {
     fail<FileError>("[TokenData::open_raw] '{}' has {} bytes, an odd number: an id of 16 bits has 2",

@@ -1,6 +1,8 @@
 #include "fovea/train/optimizers/ema.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "autograd/base/fail.h"
@@ -14,7 +16,13 @@ Ema::Ema(std::vector<NamedTensor> parameters, double decay)
   if (parameters_.empty())
     fail<ValueError>("[Ema] the list of parameters is empty: does the layer's `visit` name any?");
   if (!(decay >= 0 && decay < 1)) fail<ValueError>("[Ema] decay is {}: it must be in [0, 1)", decay);
+  std::set<std::string_view> names;
   for (const auto& [name, tensor] : parameters_) {
+    if (!names.insert(name).second) {
+      fail<ValueError>(
+          "[Ema] two parameters are named '{}', under which their averages are saved: give each its own name",
+          name);
+    }
     if (!tensor.is_contiguous()) fail<ValueError>("[Ema] '{}' is not in row-major order", name);
     averages_.push_back({name + ".average", clone(tensor.detach())});
   }

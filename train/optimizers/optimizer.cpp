@@ -34,6 +34,7 @@ void Optimizer::check_parameters() const {
     fail<ValueError>("[{}] the list of parameters is empty: does the layer's `visit` name any?", name_);
   }
   std::set<const detail::TensorImpl*> seen;
+  std::set<std::string_view> names;
   for (const auto& [parameter, tensor] : parameters_) {
     if (!tensor.requires_grad()) {
       fail<ValueError>(
@@ -48,6 +49,11 @@ void Optimizer::check_parameters() const {
     if (!seen.insert(&detail::impl_of(tensor)).second) {
       fail<ValueError>("[{}] '{}' is in the list of parameters twice, so it would be updated twice", name_,
                        parameter);
+    }
+    if (!names.insert(parameter).second) {
+      fail<ValueError>(
+          "[{}] two parameters are named '{}', under which their state is saved: give each its own name",
+          name_, parameter);
     }
   }
 }

@@ -90,6 +90,26 @@ TEST_CASE("TokenData: a file of 16-bit ids without header opens", "[train]") {
                                        ContainsSubstring("is outside the vocabulary of 300"));
 }
 
+TEST_CASE("TokenData: a vocabulary that ids can't tell apart is refused, and an empty one", "[train]") {
+  const TemporaryFolder folder;
+  using namespace std::string_view_literals;
+  const auto path = write(folder / "train.bin", "\1\0\2\1"sv);
+  for (const std::int64_t vocabulary :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{65537}, std::int64_t{1} << 40}) {
+    CAPTURE(vocabulary);
+    CHECK_THROWS_WITH(TokenData::open_raw(path, vocabulary),
+                      ContainsSubstring(fmt::format("the vocabulary has {} tokens", vocabulary)));
+  }
+  const Ids none;
+  CHECK_THROWS_AS(TokenData(none, 0), ValueError);
+  CHECK_THROWS_AS(TokenData(none, -7), ValueError);
+  CHECK_THROWS_AS(TokenData(none, (std::int64_t{1} << 32) + 1), ValueError);
+  TokenData(counting(7), 7).save(folder / "tokens");
+  std::string bytes = read_text(folder / "tokens");
+  bytes[16] = 0;  // the vocabulary
+  CHECK_THROWS_AS(TokenData::open(write(folder / "spoilt", bytes)), FileError);
+}
+
 TEST_CASE("TokenData: a file that is not a whole token file is refused", "[train]") {
   const TemporaryFolder folder;
   TokenData(counting(7), 7).save(folder / "tokens");

@@ -71,6 +71,8 @@ TEST_CASE("Ema: averages are copied into a clone, saved and loaded", "[train]") 
 }
 
 TEST_CASE("Ema: wrong arguments are errors", "[train]") {
+  CHECK_THROWS_WITH(Ema({{"p", zeros({3})}, {"p", zeros({5})}}, 0.5),
+                    ContainsSubstring("[Ema] two parameters are named 'p'"));
   const Tensor p = parameter(zeros({3}));
   CHECK_THROWS_AS(Ema({}, 0.5), ValueError);
   CHECK_THROWS_AS(Ema({{"p", p}}, 1), ValueError);

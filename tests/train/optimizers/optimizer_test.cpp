@@ -395,6 +395,8 @@ TEST_CASE("optimizers: wrong options and parameters are errors", "[train]") {
   CHECK_THROWS_WITH(Sgd({}), ContainsSubstring("[Sgd] the list of parameters is empty"));
   CHECK_THROWS_WITH(AdamW({{"p", p}, {"q", p}}),
                     ContainsSubstring("[AdamW] 'q' is in the list of parameters twice"));
+  CHECK_THROWS_WITH(Sgd({{"p", p}, {"p", parameter(zeros({5}))}}),
+                    ContainsSubstring("[Sgd] two parameters are named 'p'"));
   CHECK_THROWS_WITH(Adam({{"p", zeros({3})}}),
                     ContainsSubstring("[Adam] 'p', shape (3,), does not require a gradient"));
   CHECK_THROWS_WITH(Sgd({{"p", transpose(zeros({2, 3})).set_requires_grad()}}),

@@ -44,7 +44,8 @@ struct Split {
 /// Threads: the data does not change once it is made; any number of threads may use it.
 class FOVEA_API TokenData {
  public:
-  /// Copies ids. Throws: IndexError, with the position, for an id outside [0, vocabulary).
+  /// Copies ids. Throws: IndexError, with the position, for an id outside [0, vocabulary); ValueError if the
+  /// vocabulary is below 1 or above 2^32.
   TokenData(std::span<const std::int64_t> ids, std::int64_t vocabulary);
   /// Encodes a text. Throws: as the tokenizer's `encode`.
   TokenData(std::string_view text, const Tokenizer& tokenizer)
@@ -53,7 +54,8 @@ class FOVEA_API TokenData {
   /// Maps a token file. Throws: FileError if it can't be read or is not a whole token file.
   static TokenData open(const std::filesystem::path& path);
   /// Maps a file of 16-bit little-endian ids without a header, such as nanoGPT's train.bin.
-  /// Throws: FileError if it can't be read, is empty or has an odd number of bytes.
+  /// Throws: FileError if it can't be read, is empty or has an odd number of bytes; ValueError if the
+  /// vocabulary is below 1 or above 65,536.
   static TokenData open_raw(const std::filesystem::path& path, std::int64_t vocabulary);
   /// Writes a token file. Throws: FileError if it can't be written.
   void save(const std::filesystem::path& path) const;

@@ -20,7 +20,7 @@ namespace fovea {
 /// Ownership and threads: as an Optimizer. `state(average)` and `load(average, state)` work as for a layer.
 class FOVEA_API Ema {
  public:
-  /// Throws: ValueError if there is no parameter or decay is not in [0, 1).
+  /// Throws: ValueError if there is no parameter, two have one name, or decay is not in [0, 1).
   Ema(std::vector<NamedTensor> parameters, double decay);
   // A copy would share the averages, so that an update of both would move them twice.
   Ema(const Ema&) = delete;
