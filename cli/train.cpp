@@ -1,16 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <vector>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/corpus.h"
@@ -24,6 +21,7 @@
 #include "fovea/train/loop/interrupt.h"
 #include "fovea/train/loop/progress.h"
 #include "fovea/train/loop/run.h"
+#include "fovea/train/loop/run_folder.h"
 #include "fovea/train/loop/stop_conditions.h"
 #include "fovea/train/loop/trainer.h"
 
@@ -31,21 +29,6 @@ namespace fovea::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// runs/NAME, or the first of runs/NAME-2, runs/NAME-3, ... that does not exist.
-fs::path new_folder(const Settings& settings) {
-  const std::string name = settings.text.empty() ? settings.task : fs::path(settings.text).stem().string();
-  fs::path folder = fs::path("runs") / name;
-  for (int number = 2; fs::exists(folder); ++number) {
-    folder = fs::path("runs") / fmt::format("{}-{}", name, number);
-  }
-  return folder;
-}
-
-fs::path folder_of(const Settings& settings) {
-  if (!settings.resume.empty()) return settings.resume;
-  return settings.run.empty() ? new_folder(settings) : fs::path(settings.run);
-}
 
 TrainerOptions trainer_options(const Settings& settings, const Corpus& corpus) {
   const Recipe& recipe = settings.recipe;
@@ -75,23 +58,18 @@ void add_stop_conditions(Trainer& trainer, const Settings& settings, const Corpu
   trainer.stop_when(interrupted(interrupt));
 }
 
-// Saves the settings of a new run. The file appears complete or not at all.
-void write_settings(const fs::path& folder, const std::string& text) {
-  const fs::path path = folder / settings_file;
-  const fs::path temporary = folder / (std::string(settings_file) + ".tmp");
-  if (fs::exists(path)) {
-    throw FileError(
-        fmt::format("{} has a run already: continue it with fovea train --resume {}, or name another folder",
-                    folder.string(), folder.string()));
+// Takes a folder for a new run, the one that is named or a new one in runs/, and saves the settings there.
+RunFolder new_folder(const Settings& settings, const std::string& settings_text) {
+  const std::string name = settings.text.empty() ? settings.task : fs::path(settings.text).stem().string();
+  RunFolder folder = settings.run.empty() ? RunFolder::make_numbered(fs::path("runs") / name)
+                                          : RunFolder::make(settings.run);
+  if (folder.has_run() || fs::exists(fs::symlink_status(folder.path() / settings_file))) {
+    throw FileError(fmt::format(
+        "{0} has a run already: continue it with fovea train --resume {0}, or name another folder",
+        folder.path().string()));
   }
-  std::error_code error;
-  fs::create_directories(folder, error);
-  std::ofstream file(temporary);
-  file << text;
-  file.close();
-  if (!error && !file) error.assign(errno, std::generic_category());
-  if (!error) fs::rename(temporary, path, error);
-  if (error) throw FileError(fmt::format("can't write {}: {}", path.string(), error.message()));
+  folder.write(settings_file, settings_text);
+  return folder;
 }
 
 Corpus open_corpus_of(const Settings& settings) {
@@ -103,12 +81,11 @@ Corpus open_corpus_of(const Settings& settings) {
 }
 
 // A run that was killed before its first checkpoint is resumed from its beginning.
-Run open_run(const Settings& settings, const fs::path& folder, Trainer& trainer, const Corpus& corpus) {
-  const std::optional<fs::path> checkpoint = latest_checkpoint(folder);
-  const bool resume = !settings.resume.empty() && checkpoint;
-  if (resume) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
-  return Run(folder, trainer,
-             {.resume = resume,
+Run open_run(const Settings& settings, RunFolder folder, Trainer& trainer, const Corpus& corpus) {
+  const std::optional<fs::path> checkpoint = latest_checkpoint(folder.path());
+  if (checkpoint) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
+  return Run(std::move(folder), trainer,
+             {.resume = checkpoint.has_value(),
               .checkpoint_every = settings.checkpoint_every,
               .keep_checkpoints = settings.keep_checkpoints,
               .metadata = corpus.metadata});
@@ -156,6 +133,9 @@ bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trai
 
 int train(const Settings& settings, const std::string& settings_text) {
   set_threads(settings.threads);
+  // A run that is resumed is locked before its checkpoint is read, which another program might replace.
+  std::optional<RunFolder> opened;
+  if (!settings.resume.empty()) opened = RunFolder::open(settings.resume);
   const Corpus corpus = open_corpus_of(settings);
   Rng rng(settings.seed);
   const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
@@ -163,9 +143,9 @@ int train(const Settings& settings, const std::string& settings_text) {
   const Interrupt interrupt;
   Trainer trainer(model, *optimizer, corpus.training, trainer_options(settings, corpus));
   add_stop_conditions(trainer, settings, corpus, interrupt);
-  const fs::path folder = folder_of(settings);
-  if (settings.resume.empty()) write_settings(folder, settings_text);
-  const Run run = open_run(settings, folder, trainer, corpus);
+  if (!opened) opened = new_folder(settings, settings_text);
+  const fs::path folder = opened->path();
+  const Run run = open_run(settings, std::move(*opened), trainer, corpus);
 
   fmt::print("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(), settings.seed,
              threads());

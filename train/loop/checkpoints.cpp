@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "autograd/base/fail.h"
-#include "train/loop/run_folder.h"
+#include "train/loop/checkpoint_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "autograd/base/fail.h"
+#include "train/loop/checkpoint_folder.h"
 #include "train/loop/json_fields.h"
-#include "train/loop/run_folder.h"
 #include "train/loop/run_log.h"
 #include "train/loop/trainer_status_json.h"
 
@@ -52,45 +52,50 @@ detail::RunLog::Sizes load_checkpoint(const std::filesystem::path& path, Trainer
   }
 }
 
+void check_options(const RunOptions& options) {
+  if (options.checkpoint_every < 0) {
+    fail<ValueError>("[Run] checkpoint_every is {}: it must be 0 or more", options.checkpoint_every);
+  }
+  if (options.keep_checkpoints < 1) {
+    fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
+                     options.keep_checkpoints);
+  }
+  for (const char* key : {status_key, log_sizes_key}) {
+    if (options.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
+  }
+}
+
+RunFolder open_folder(const std::filesystem::path& path, const RunOptions& options) {
+  check_options(options);
+  return options.resume ? RunFolder::open(path) : RunFolder::make(path);
+}
+
 }  // namespace
 
 Run::Run(const std::filesystem::path& folder, Trainer& trainer, RunOptions options)
-    : trainer_(trainer), options_(std::move(options)) {
-  check_options();
-  if (options_.resume && !latest_checkpoint(folder)) {
-    fail<FileError>("[Run] there is no checkpoint in '{}' to resume from", folder.string());
-  }
-  folder_ = std::make_unique<detail::RunFolder>(folder, options_.keep_checkpoints);
+    : Run(open_folder(folder, options), trainer, options) {}
+
+Run::Run(RunFolder folder, Trainer& trainer, RunOptions options)
+    : trainer_(trainer), options_(std::move(options)), folder_(std::move(folder)) {
+  check_options(options_);
   if (options_.resume) {
     resume();
   } else {
     start();
   }
-  folder_->sync();
+  folder_.sync();
   listen();
 }
 
 Run::~Run() = default;
 
-void Run::check_options() const {
-  if (options_.checkpoint_every < 0) {
-    fail<ValueError>("[Run] checkpoint_every is {}: it must be 0 or more", options_.checkpoint_every);
-  }
-  if (options_.keep_checkpoints < 1) {
-    fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
-                     options_.keep_checkpoints);
-  }
-  for (const char* key : {status_key, log_sizes_key}) {
-    if (options_.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
-  }
-}
-
 void Run::start() {
-  const std::filesystem::path& folder = folder_->path();
-  if (latest_checkpoint(folder) || detail::RunLog::exists(folder)) {
+  const std::filesystem::path& folder = folder_.path();
+  if (folder_.has_run()) {
     fail<FileError>("[Run] '{}' has a run already: set .resume to continue it, or choose another folder",
                     folder.string());
   }
+  checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
   // The checkpoint of step 0 comes before the logs: whatever is there when the run is killed, it can be
   // resumed.
   save();
@@ -98,7 +103,10 @@ void Run::start() {
 }
 
 void Run::resume() {
-  const std::vector<std::filesystem::path> checkpoints = detail::numbered_checkpoints(folder_->path());
+  const std::filesystem::path& folder = folder_.path();
+  const std::vector<std::filesystem::path> checkpoints = detail::numbered_checkpoints(folder);
+  if (checkpoints.empty())
+    fail<FileError>("[Run] there is no checkpoint in '{}' to resume from", folder.string());
   detail::RunLog::Sizes log_sizes;
   try {
     log_sizes = load_checkpoint(checkpoints.back(), trainer_);
@@ -108,8 +116,9 @@ void Run::resume() {
                     error.what(), checkpoints[checkpoints.size() - 2].filename().string());
   }
   saved_ = true;
-  folder_->remove_old_checkpoints();
-  log_ = std::make_unique<detail::RunLog>(folder_->path(), log_sizes);
+  checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
+  checkpoints_->remove_old();
+  log_ = std::make_unique<detail::RunLog>(folder, log_sizes);
 }
 
 void Run::listen() {
@@ -120,7 +129,7 @@ void Run::listen() {
   trainer_.on_evaluation([this](const EvaluationReport& report) {
     saved_ = false;
     log_->evaluation(report);
-    if (report.best) folder_->save_best(state(trainer_), metadata());
+    if (report.best) checkpoints_->save_best(state(trainer_), metadata());
   });
   trainer_.on_step_end([this](std::optional<StopReason> stop) {
     const std::int64_t every = options_.checkpoint_every;
@@ -144,7 +153,7 @@ Metadata Run::metadata() {
 }
 
 void Run::save() {
-  folder_->save(trainer_.status().step, state(trainer_), metadata());
+  checkpoints_->save(trainer_.status().step, state(trainer_), metadata());
   saved_ = true;
 }
 

@@ -1,6 +1,7 @@
 #include "fovea/train/loop/run.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <fstream>
@@ -299,7 +300,7 @@ TEST_CASE("Run: a folder with a run is not overwritten", "[trainer]") {
   CHECK_THROWS_WITH(Training().open(folder / "a"), ContainsSubstring("has a run already"));
   CHECK(bytes_of(folder / "a/log.jsonl") == log);
   CHECK_THROWS_WITH(Training().resume(folder / "a"), ContainsSubstring("there is no checkpoint in"));
-  CHECK_THROWS_WITH(Training().resume(folder / "b"), ContainsSubstring("there is no checkpoint in"));
+  CHECK_THROWS_WITH(Training().resume(folder / "b"), ContainsSubstring("can't open the folder"));
   CHECK_FALSE(fs::exists(folder / "b"));
 
   write(folder / "file", "");
@@ -313,7 +314,7 @@ TEST_CASE("Run: only one Run at a time has a folder", "[trainer]") {
   first.trainer().on_step([&](const StepReport& report) {
     if (report.step != 2) return;
     Training second;
-    CHECK_THROWS_WITH(second.resume(folder / "a"), ContainsSubstring("another Run writes in"));
+    CHECK_THROWS_WITH(second.resume(folder / "a"), ContainsSubstring("another run is being written in"));
     CHECK(second.trainer().status().step == 0);
   });
   CHECK(first.trainer().run() == StopReason::all_steps);
@@ -405,6 +406,56 @@ TEST_CASE("Run: a log that was removed starts empty", "[trainer]") {
   const std::string events = bytes_of(folder / "a" / events_name);
   CHECK_THAT(events, ContainsSubstring("brain.Event:2"));
   CHECK(events.size() < fs::file_size(folder / "whole" / events_name));
+}
+
+TEST_CASE("Run: nothing in its folder is followed out of it", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "whole");
+  const std::string latest = "checkpoints/step-00000013.safetensors";
+  for (const std::string& name : {std::string("log.jsonl"), std::string("events.out.tfevents.fovea"), latest,
+                                  std::string("checkpoints")}) {
+    const auto check_refused = [&](const char* kind, const auto& make) {
+      INFO(name << " is " << kind);
+      const fs::path run = folder / "run";
+      fs::remove_all(run);
+      fs::copy(folder / "whole", run, fs::copy_options::recursive);
+      fs::rename(run / name, folder / "mine");
+      make(run / name);
+      CHECK_THROWS_WITH(Training().resume(run),
+                        ContainsSubstring((run / name).string()) && ContainsSubstring(kind));
+      const bool is_folder = name == "checkpoints";
+      const fs::path kept = is_folder ? folder / "mine/step-00000013.safetensors" : folder / "mine";
+      CHECK(bytes_of(kept) == bytes_of(folder / "whole" / (is_folder ? latest : name)));
+      fs::remove_all(folder / "mine");
+    };
+    check_refused("is a symbolic link",
+                  [&](const fs::path& path) { fs::create_symlink(folder / "mine", path); });
+    check_refused("is a named pipe", [](const fs::path& path) { REQUIRE(mkfifo(path.c_str(), 0600) == 0); });
+    if (name != "checkpoints") {
+      check_refused("is a folder", [](const fs::path& path) { fs::create_directory(path); });
+    } else {
+      check_refused("is a regular file", [](const fs::path& path) { write(path, ""); });
+    }
+    if (!name.starts_with("checkpoints"))
+      check_refused("hard links", [&](const fs::path& path) { fs::create_hard_link(folder / "mine", path); });
+  }
+}
+
+TEST_CASE("Run: a link in place of its best checkpoint is an error", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "a");
+  const fs::path best = *best_checkpoint(folder / "a");
+  fs::rename(best, folder / "mine");
+  fs::create_symlink(folder / "mine", best);
+  CHECK_THROWS_WITH(best_checkpoint(folder / "a"), ContainsSubstring("best.safetensors' is a symbolic link"));
+}
+
+TEST_CASE("Run: logs are not begun through links that lead nowhere", "[trainer]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a");
+  fs::create_symlink(folder / "mine", folder / "a/log.jsonl");
+  CHECK_THROWS_WITH(Training().open(folder / "a"), ContainsSubstring("has a run already"));
+  CHECK_FALSE(fs::exists(folder / "mine"));
 }
 
 // While it lives, files cannot grow beyond a size, as on a full disk.
