@@ -137,6 +137,10 @@ void Run::listen() {
     if ((stop || is_due) && !saved_) save();
     if (stop) log_->flush();
   });
+  trainer_.on_failure([this] {
+    if (!saved_) save();
+    log_->flush();
+  });
 }
 
 // The logs reach the disk before the checkpoint that records their sizes.
