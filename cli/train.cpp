@@ -15,6 +15,7 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/settings.h"
+#include "cli/streams.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/parallel.h"
@@ -109,14 +110,23 @@ const char* describe(StopReason reason) {
   return "finished";
 }
 
-void print_status(const TrainerStatus& status, StopReason reason, double seconds, const fs::path& folder) {
-  fmt::print("\n{:<10} {} steps, {} tokens in {:.1f} s: {}\n", "training", with_commas(status.step),
-             with_commas(status.tokens), seconds, describe(reason));
+std::string beginning_text(const Settings& settings, const Corpus& corpus, const Trainer& trainer) {
+  const std::string text = fmt::format("{}\n{}\nseed {}, threads {}\n\n", corpus.description,
+                                       trainer.summary(), settings.seed, threads());
+  return settings.note.empty() ? text : text + settings.note + "\n\n";
+}
+
+std::string status_text(const TrainerStatus& status, StopReason reason, double seconds,
+                        const fs::path& folder) {
+  std::string text =
+      fmt::format("\n{:<10} {} steps, {} tokens in {:.1f} s: {}\n", "training", with_commas(status.step),
+                  with_commas(status.tokens), seconds, describe(reason));
   if (status.skipped_non_finite + status.skipped_outliers > 0) {
-    fmt::print("{:<10} {} steps whose loss or gradient was not finite, {} whose loss was an outlier\n",
-               "skipped", status.skipped_non_finite, status.skipped_outliers);
+    text +=
+        fmt::format("{:<10} {} steps whose loss or gradient was not finite, {} whose loss was an outlier\n",
+                    "skipped", status.skipped_non_finite, status.skipped_outliers);
   }
-  fmt::print("{:<10} {}\n", "run", detail::printable(folder.string()));
+  return text + fmt::format("{:<10} {}\n", "run", detail::printable(folder.string()));
 }
 
 // Prints what a model has learned. Returns whether that is enough.
@@ -140,28 +150,33 @@ int train(const Settings& settings, const std::string& settings_text) {
   Rng rng(settings.seed);
   const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(settings.recipe, named_parameters(model));
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   Trainer trainer(model, *optimizer, corpus.training, trainer_options(settings, corpus));
-  add_stop_conditions(trainer, settings, corpus, interrupt);
+  add_stop_conditions(trainer, settings, corpus, *interrupt);
   if (!opened) opened = new_folder(settings, settings_text);
   const fs::path folder = opened->path();
   const Run run = open_run(settings, std::move(*opened), trainer, corpus);
 
-  fmt::print("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(), settings.seed,
-             threads());
-  if (!settings.note.empty()) fmt::print("{}\n\n", settings.note);
+  put(stdout, beginning_text(settings, corpus, trainer));
   Progress progress(stdout);
   trainer.on_step(std::ref(progress));
   trainer.on_evaluation(std::ref(progress));
+  // The Run saves before this is called, unless the error is that it can't.
+  trainer.on_failure([&] {
+    progress.end_line();
+    put(stdout,
+        fmt::format("\n{:<10} {}: the latest checkpoint is {}\n", "run", detail::printable(folder.string()),
+                    latest_checkpoint(folder)->filename().string()));
+  });
   const StopReason reason = trainer.run();
   progress.end_line();
-  print_status(trainer.status(), reason, progress.seconds(), folder);
+  put(stdout, status_text(trainer.status(), reason, progress.seconds(), folder));
   if (reason == StopReason::interrupted) {
-    std::fflush(stdout);
-    fmt::print(stderr, "fovea: interrupted at step {}; continue with: fovea train --resume {}\n",
-               trainer.status().step, detail::printable(folder.string()));
-    return interrupt.exit_status();
+    print_error(fmt::format("interrupted at step {}; continue with: fovea train --resume {}",
+                            trainer.status().step, detail::printable(folder.string())));
+    return interrupt->exit_status();
   }
+  interrupt.reset();  // all is saved, so that a signal may end the program at once
   return report_result(settings, corpus, trainer, folder) ? 0 : 1;
 }
 

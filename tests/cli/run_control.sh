@@ -64,4 +64,70 @@ for name in log.jsonl config.toml checkpoints checkpoints/step-00000002.safetens
 done
 timeout 10 "$program" eval whole > /dev/null || fail "eval whole"
 
+# With standard streams that are closed or full, a run is whole, and an error has its exit status.
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+  eval "\"$program\" train $tiny --steps 2 --run closed $closed" > output 2> errors
+  expect 0 $? "train with $closed"
+  cmp -s closed/log.jsonl whole/log.jsonl || fail "train with $closed: the log is another one"
+  eval "\"$program\" train $tiny --nosuch $closed" > output 2> errors
+  expect 2 $? "an error with $closed"
+  rm -r closed
+done
+if [ -c /dev/full ]; then
+  "$program" train $tiny --steps 2 --run full > /dev/full 2> errors
+  expect 2 $? "train into a full disk"
+  grep -q "^fovea: can't write to the standard output$" errors || fail "a full disk: $(cat errors)"
+  cmp -s full/log.jsonl whole/log.jsonl || fail "train into a full disk: the log is another one"
+  "$program" train $tiny --nosuch 2> /dev/full
+  expect 2 $? "an error into a full disk"
+  "$program" train --help > /dev/full 2> errors
+  expect 2 $? "--help into a full disk"
+fi
+
+# wait_for_step N RUN: until the log of a run has it.
+wait_for_step() {
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    grep -qs "\"step\":$1," "$2/log.jsonl" && return
+    sleep 0.25
+  done
+  fail "$2 does not come to step $1"
+}
+
+# latest RUN: the step of its latest checkpoint.
+latest() {
+  ls "$1/checkpoints" | sed -n 's/^step-0*\([0-9]*\).*/\1/p' | sort -n | tail -1
+}
+
+# A signal stops a run after it has saved; a reader that goes away does so, too.
+long="$tiny --steps 1000000 --evaluate-every 0 --checkpoint-every 0 --minutes 1"
+for each in TERM:143 HUP:129; do
+  "$program" train $long --run stopped > output 2> errors &
+  wait_for_step 1 stopped
+  kill -${each%:*} $!
+  wait $!
+  expect ${each#*:} $? "the status after SIG${each%:*}"
+  [ "$(latest stopped)" -gt 0 ] || fail "SIG${each%:*}: nothing was saved"
+  expect 1 "$(grep -c "^fovea: interrupted at step $(latest stopped); continue with: fovea train --resume stopped$" errors)" \
+    "the lines that tell of SIG${each%:*}"
+  rm -r stopped
+done
+{ "$program" train $tiny --steps 3000 --checkpoint-every 0 --run piped; echo $? > status; } 2> errors | head -1 > output
+expect 141 "$(cat status)" "the status after SIGPIPE"
+[ "$(latest piped)" -gt 0 ] || fail "SIGPIPE: nothing was saved"
+
+# What is ignored stays ignored: SIGHUP under nohup, and SIGINT, which a shell makes its background programs ignore.
+(
+  trap '' HUP
+  "$program" train $long --run ignoring > output 2> errors &
+  wait_for_step 1 ignoring
+  kill -HUP $!
+  kill -INT $!
+  sleep 0.2
+  kill -0 $! || fail "an ignored signal ended the run"
+  kill -TERM $!
+  wait $!
+  expect 143 $? "the status after SIGTERM under nohup"
+  exit $((failures > 0))
+) || failures=$((failures + 1))
+
 exit $((failures > 0))
