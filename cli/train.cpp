@@ -110,10 +110,14 @@ const char* describe(StopReason reason) {
   return "finished";
 }
 
-std::string beginning_text(const Settings& settings, const Corpus& corpus, const Trainer& trainer) {
-  const std::string text = fmt::format("{}\n{}\nseed {}, threads {}\n\n", corpus.description,
-                                       trainer.summary(), settings.seed, threads());
-  return settings.note.empty() ? text : text + settings.note + "\n\n";
+std::string beginning_text(const Settings& settings, const Corpus& corpus, const Trainer& trainer,
+                           const Run& run) {
+  std::string text = fmt::format("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(),
+                                 settings.seed, threads());
+  for (const std::string& note : {settings.note, run.notice()}) {
+    if (!note.empty()) text += note + "\n\n";
+  }
+  return text;
 }
 
 std::string status_text(const TrainerStatus& status, StopReason reason, double seconds,
@@ -157,7 +161,7 @@ int train(const Settings& settings, const std::string& settings_text) {
   const fs::path folder = opened->path();
   const Run run = open_run(settings, std::move(*opened), trainer, corpus);
 
-  put(stdout, beginning_text(settings, corpus, trainer));
+  put(stdout, beginning_text(settings, corpus, trainer, run));
   Progress progress(stdout);
   trainer.on_step(std::ref(progress));
   trainer.on_evaluation(std::ref(progress));

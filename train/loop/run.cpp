@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/base/build.h"
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "train/loop/checkpoint_folder.h"
 #include "train/loop/json_fields.h"
 #include "train/loop/run_log.h"
@@ -18,6 +20,7 @@ namespace {
 // The keys of a checkpoint's metadata that resuming reads.
 constexpr const char* status_key = "fovea.trainer";
 constexpr const char* log_sizes_key = "fovea.log_sizes";
+constexpr const char* build_key = "fovea.build";
 
 std::string value_of(const Metadata& metadata, const char* key) {
   const auto found = metadata.find(key);
@@ -37,8 +40,14 @@ detail::RunLog::Sizes log_sizes_in(const std::string& what, const Metadata& meta
   }
 }
 
-// Loads the trainer from a checkpoint, and returns the sizes that the logs had.
-detail::RunLog::Sizes load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
+// What a checkpoint holds besides the trainer.
+struct Loaded {
+  detail::RunLog::Sizes log_sizes;
+  std::string build;
+};
+
+// Loads the trainer from a checkpoint.
+Loaded load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
   const std::string what = fmt::format("[Run] the checkpoint '{}'", path.string());
   try {
     const SafetensorsFile file = load_safetensors(path);
@@ -46,10 +55,21 @@ detail::RunLog::Sizes load_checkpoint(const std::filesystem::path& path, Trainer
     detail::RunLog::Sizes log_sizes = log_sizes_in(what, file.metadata);
     load(trainer, file.state);
     trainer.set_status(status);
-    return log_sizes;
+    return {std::move(log_sizes), value_of(file.metadata, build_key)};
   } catch (const LoadError& error) {
     fail<FileError>("{} belongs to another model, optimizer or ema_decay: {}", what, to_string(error.report));
   }
+}
+
+// What a user should know of the build that saved a checkpoint; nothing if it is this one.
+std::string notice_of_build(const std::string& build) {
+  const std::string here = detail::build_identity();
+  if (build == here) return "";
+  return fmt::format(
+      "note: another build has trained this run until now ({}; this is {}), so that it ends with other bits "
+      "than "
+      "one that never stopped",
+      build.empty() ? "it is not named" : detail::printable(build, 120), here);
 }
 
 void check_options(const RunOptions& options) {
@@ -60,7 +80,7 @@ void check_options(const RunOptions& options) {
     fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
                      options.keep_checkpoints);
   }
-  for (const char* key : {status_key, log_sizes_key}) {
+  for (const char* key : {status_key, log_sizes_key, build_key}) {
     if (options.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
   }
 }
@@ -107,18 +127,19 @@ void Run::resume() {
   const std::vector<std::filesystem::path> checkpoints = detail::numbered_checkpoints(folder);
   if (checkpoints.empty())
     fail<FileError>("[Run] there is no checkpoint in '{}' to resume from", folder.string());
-  detail::RunLog::Sizes log_sizes;
+  Loaded loaded;
   try {
-    log_sizes = load_checkpoint(checkpoints.back(), trainer_);
+    loaded = load_checkpoint(checkpoints.back(), trainer_);
   } catch (const FileError& error) {
     if (checkpoints.size() < 2) throw;
     fail<FileError>("{}. The checkpoint before it is '{}': remove the damaged one to resume from there",
                     error.what(), checkpoints[checkpoints.size() - 2].filename().string());
   }
   saved_ = true;
+  notice_ = notice_of_build(loaded.build);
   checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
   checkpoints_->remove_old();
-  log_ = std::make_unique<detail::RunLog>(folder, log_sizes);
+  log_ = std::make_unique<detail::RunLog>(folder, loaded.log_sizes);
 }
 
 void Run::listen() {
@@ -152,6 +173,7 @@ Metadata Run::metadata() {
   }
   Metadata metadata = options_.metadata;
   metadata[status_key] = detail::to_json(trainer_.status());
+  metadata[build_key] = detail::build_identity();
   metadata[log_sizes_key] = nlohmann::json(log_sizes).dump();
   return metadata;
 }

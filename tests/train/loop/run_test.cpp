@@ -483,6 +483,40 @@ TEST_CASE("Run: a checkpoint that does not fit the trainer is an error, and chan
     check_metadata("fovea.log_sizes", text, "does not hold the sizes of the logs");
 }
 
+TEST_CASE("Run: a checkpoint of another build is noticed, and resumed", "[trainer]") {
+  const TemporaryFolder folder;
+  {
+    Training first;
+    first.stop_at(5);
+    first.train_in(folder / "a");
+    CHECK(first.run->notice().empty());
+  }
+  {
+    Training same;
+    same.resume(folder / "a");
+    CHECK(same.run->notice().empty());
+  }
+  const fs::path latest = *latest_checkpoint(folder / "a");
+  const SafetensorsFile file = load_safetensors(latest);
+  const std::string here = file.metadata.at("fovea.build");
+  CHECK_THAT(here, ContainsSubstring("fovea ") && ContainsSubstring("Eigen 3."));
+  Metadata metadata = file.metadata;
+  metadata["fovea.build"] = "fovea 9.9\x1b[2J";
+  save_safetensors(latest, file.state, metadata);
+  {
+    Training other;
+    other.resume(folder / "a");
+    CHECK_THAT(other.run->notice(),
+               ContainsSubstring("another build has trained this run until now (fovea 9.9\\x1b[2J; this is " +
+                                 here));
+  }
+  metadata.erase("fovea.build");
+  save_safetensors(latest, file.state, metadata);
+  Training unnamed;
+  CHECK(unnamed.resume_in(folder / "a") == StopReason::all_steps);
+  CHECK_THAT(unnamed.run->notice(), ContainsSubstring("it is not named"));
+}
+
 TEST_CASE("Run: a log that has become shorter since the checkpoint is an error, a longer one is cut",
           "[trainer]") {
   const TemporaryFolder folder;

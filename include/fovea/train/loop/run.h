@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/train/io/safetensors.h"
@@ -37,7 +38,7 @@ struct RunOptions {
 ///
 /// If a run is stopped or killed at any instant and then resumed, with model, optimizer, source and options
 /// made as before, its weights, checkpoints and log.jsonl are bit by bit those of a run that was never
-/// stopped.
+/// stopped. That holds for one build of Fovea, which checkpoints name; see `notice`.
 ///
 /// The folder may be somebody else's: nothing in it is followed out of it. A link, a pipe or a folder in
 /// place of one of these files is an error.
@@ -62,6 +63,10 @@ class FOVEA_API Run {
   Run& operator=(const Run&) = delete;
   ~Run();
 
+  /// A line that the user should read before a resumed run goes on: that another build of Fovea trained it
+  /// until then, as another compiler or another processor makes one. Empty if there is nothing to say.
+  const std::string& notice() const { return notice_; }
+
  private:
   void start();
   void resume();
@@ -74,6 +79,7 @@ class FOVEA_API Run {
   RunFolder folder_;
   std::unique_ptr<detail::CheckpointFolder> checkpoints_;
   std::unique_ptr<detail::RunLog> log_;
+  std::string notice_;
   bool saved_ = false;  // whether a checkpoint holds the trainer's present state
 };
 
