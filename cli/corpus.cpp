@@ -27,6 +27,10 @@ constexpr std::int64_t evaluation_batch = 64;
 // A task generates its data without end, so its evaluation takes this many batches.
 constexpr std::int64_t evaluation_batches = 16;
 
+// The context of a model of lines is that of the longest, and a step takes a time that grows with its square:
+// one line of 20,000 letters among names makes steps of minutes, in which no signal is heard.
+constexpr std::int64_t longest_line = 1024;
+
 // The lines that are held out are the same for every seed, so that runs can be compared.
 constexpr std::uint64_t split_seed = 0x5eed;
 
@@ -90,7 +94,7 @@ BatchSource random_batches(const Data& data, const Size& size) {
       [data, size](std::int64_t, Rng& rng) -> std::optional<Batch> { return random_batch(data, size, rng); };
 }
 
-// --- Texts that are too short ----------------------------------------------------------------------------
+// --- Texts that are too short, and lines that are too long -------------------------------------------------
 
 std::string share(const Settings& settings) { return fmt::format("--validation {}", settings.validation); }
 
@@ -121,6 +125,15 @@ void check_length(const Settings& settings, std::int64_t size, const std::option
         "take a longer text, a shorter --context or a smaller --validation");
   check(parts->validation.size(), "the validation part " + of,
         "take a longer text, a shorter --context or a larger --validation");
+}
+
+void check_line_length(const LineData& lines) {
+  const std::int64_t found = lines.context() - 1;  // without the newline before the line
+  if (found <= longest_line) return;
+  throw ValueError(
+      fmt::format("--lines learns each line as a whole, of at most {} tokens, and the longest line "
+                  "has {}: break it into shorter ones, or learn the text without --lines",
+                  with_commas(longest_line), with_commas(found)));
 }
 
 // --- Corpora ---------------------------------------------------------------------------------------------
@@ -154,6 +167,7 @@ Corpus corpus_of(const Data& data, const std::optional<Split<Data>>& parts, cons
 }
 
 Corpus corpus_of_lines(const LineData& lines, const Settings& settings) {
+  check_line_length(lines);
   std::optional<Split<LineData>> parts;
   if (settings.validation > 0) {
     check_split(settings, lines.size(), "line");

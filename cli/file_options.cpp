@@ -15,6 +15,7 @@
 #include "cli/settings_file.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/train/loop/checkpoints.h"
+#include "train/io/file.h"
 
 namespace fovea::cli {
 namespace {
@@ -97,6 +98,7 @@ void read_settings(const std::filesystem::path& file, CLI::App& parser, FromFile
 
 std::filesystem::path file_of_run(const std::filesystem::path& run) {
   std::filesystem::path file = run / settings_file;
+  detail::check_own_file("Run", file);
   if (std::filesystem::exists(file)) return file;
   throw FileError(
       fmt::format("{} is no run: there is no {} in it", detail::printable(run.string()), settings_file));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <sstream>
 #include <string>
@@ -15,6 +14,7 @@
 #include "autograd/base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/streams.h"
 #include "fovea/autograd/base/error.h"
 
 namespace {
@@ -56,8 +56,7 @@ std::string in_one_line(const std::string& text) {
 
 // Says in one line what is wrong.
 int complain(int status, const std::string& text) {
-  std::fflush(stdout);
-  fmt::print(stderr, "fovea: {}\n", in_one_line(without_functions(text)));
+  print_error(in_one_line(without_functions(text)));
   return status;
 }
 
@@ -92,10 +91,11 @@ int run(std::vector<std::string> arguments) {
 // Status 1 is for training that diverged, and 2 for errors that the user can correct: options, files and
 // their contents, a full disk.
 int main(int argc, char** argv) {
+  open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file above the shell's size limit gives an error, not a signal
   try {
     const int status = run({argv + 1, argv + argc});
-    return std::fflush(stdout) == 0 ? status : complain(2, "can't write to the standard output");
+    return status != 0 || output_is_written() ? status : complain(2, "can't write to the standard output");
   } catch (const fovea::NonFiniteError& error) {
     return complain(1, error.what());
   } catch (const fovea::Error& error) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autograd/base/columns.h"
+#include "cli/streams.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/inspect/heat_map.h"
@@ -81,12 +82,10 @@ bool print_score(const Settings& settings, const Model& model) {
   fmt::print("\n");
   for (const Metric& metric : metrics) print_metric(metric, width);
   for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);
-  std::fflush(stdout);
   const auto missed = std::ranges::find_if_not(metrics, &Metric::reached);
   if (missed == metrics.end()) return true;
-  fmt::print(stderr,
-             "fovea: the model has not learned the task: {} is {}, but {} is needed; try more --steps\n",
-             missed->name, text_of(*missed, missed->value), needed(*missed));
+  print_error(fmt::format("the model has not learned the task: {} is {}, but {} is needed; try more --steps",
+                          missed->name, text_of(*missed, missed->value), needed(*missed)));
   return false;
 }
 

@@ -1,16 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <vector>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/corpus.h"
@@ -18,12 +15,14 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/settings.h"
+#include "cli/streams.h"
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/parallel.h"
 #include "fovea/train/loop/interrupt.h"
 #include "fovea/train/loop/progress.h"
 #include "fovea/train/loop/run.h"
+#include "fovea/train/loop/run_folder.h"
 #include "fovea/train/loop/stop_conditions.h"
 #include "fovea/train/loop/trainer.h"
 
@@ -31,21 +30,6 @@ namespace fovea::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// runs/NAME, or the first of runs/NAME-2, runs/NAME-3, ... that does not exist.
-fs::path new_folder(const Settings& settings) {
-  const std::string name = settings.text.empty() ? settings.task : fs::path(settings.text).stem().string();
-  fs::path folder = fs::path("runs") / name;
-  for (int number = 2; fs::exists(folder); ++number) {
-    folder = fs::path("runs") / fmt::format("{}-{}", name, number);
-  }
-  return folder;
-}
-
-fs::path folder_of(const Settings& settings) {
-  if (!settings.resume.empty()) return settings.resume;
-  return settings.run.empty() ? new_folder(settings) : fs::path(settings.run);
-}
 
 TrainerOptions trainer_options(const Settings& settings, const Corpus& corpus) {
   const Recipe& recipe = settings.recipe;
@@ -75,23 +59,18 @@ void add_stop_conditions(Trainer& trainer, const Settings& settings, const Corpu
   trainer.stop_when(interrupted(interrupt));
 }
 
-// Saves the settings of a new run. The file appears complete or not at all.
-void write_settings(const fs::path& folder, const std::string& text) {
-  const fs::path path = folder / settings_file;
-  const fs::path temporary = folder / (std::string(settings_file) + ".tmp");
-  if (fs::exists(path)) {
-    throw FileError(
-        fmt::format("{} has a run already: continue it with fovea train --resume {}, or name another folder",
-                    folder.string(), folder.string()));
+// Takes a folder for a new run, the one that is named or a new one in runs/, and saves the settings there.
+RunFolder new_folder(const Settings& settings, const std::string& settings_text) {
+  const std::string name = settings.text.empty() ? settings.task : fs::path(settings.text).stem().string();
+  RunFolder folder = settings.run.empty() ? RunFolder::make_numbered(fs::path("runs") / name)
+                                          : RunFolder::make(settings.run);
+  if (folder.has_run() || fs::exists(fs::symlink_status(folder.path() / settings_file))) {
+    throw FileError(fmt::format(
+        "{0} has a run already: continue it with fovea train --resume {0}, or name another folder",
+        folder.path().string()));
   }
-  std::error_code error;
-  fs::create_directories(folder, error);
-  std::ofstream file(temporary);
-  file << text;
-  file.close();
-  if (!error && !file) error.assign(errno, std::generic_category());
-  if (!error) fs::rename(temporary, path, error);
-  if (error) throw FileError(fmt::format("can't write {}: {}", path.string(), error.message()));
+  folder.write(settings_file, settings_text);
+  return folder;
 }
 
 Corpus open_corpus_of(const Settings& settings) {
@@ -103,12 +82,11 @@ Corpus open_corpus_of(const Settings& settings) {
 }
 
 // A run that was killed before its first checkpoint is resumed from its beginning.
-Run open_run(const Settings& settings, const fs::path& folder, Trainer& trainer, const Corpus& corpus) {
-  const std::optional<fs::path> checkpoint = latest_checkpoint(folder);
-  const bool resume = !settings.resume.empty() && checkpoint;
-  if (resume) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
-  return Run(folder, trainer,
-             {.resume = resume,
+Run open_run(const Settings& settings, RunFolder folder, Trainer& trainer, const Corpus& corpus) {
+  const std::optional<fs::path> checkpoint = latest_checkpoint(folder.path());
+  if (checkpoint) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
+  return Run(std::move(folder), trainer,
+             {.resume = checkpoint.has_value(),
               .checkpoint_every = settings.checkpoint_every,
               .keep_checkpoints = settings.keep_checkpoints,
               .metadata = corpus.metadata});
@@ -132,14 +110,27 @@ const char* describe(StopReason reason) {
   return "finished";
 }
 
-void print_status(const TrainerStatus& status, StopReason reason, double seconds, const fs::path& folder) {
-  fmt::print("\n{:<10} {} steps, {} tokens in {:.1f} s: {}\n", "training", with_commas(status.step),
-             with_commas(status.tokens), seconds, describe(reason));
-  if (status.skipped_non_finite + status.skipped_outliers > 0) {
-    fmt::print("{:<10} {} steps whose loss or gradient was not finite, {} whose loss was an outlier\n",
-               "skipped", status.skipped_non_finite, status.skipped_outliers);
+std::string beginning_text(const Settings& settings, const Corpus& corpus, const Trainer& trainer,
+                           const Run& run) {
+  std::string text = fmt::format("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(),
+                                 settings.seed, threads());
+  for (const std::string& note : {settings.note, run.notice()}) {
+    if (!note.empty()) text += note + "\n\n";
   }
-  fmt::print("{:<10} {}\n", "run", detail::printable(folder.string()));
+  return text;
+}
+
+std::string status_text(const TrainerStatus& status, StopReason reason, double seconds,
+                        const fs::path& folder) {
+  std::string text =
+      fmt::format("\n{:<10} {} steps, {} tokens in {:.1f} s: {}\n", "training", with_commas(status.step),
+                  with_commas(status.tokens), seconds, describe(reason));
+  if (status.skipped_non_finite + status.skipped_outliers > 0) {
+    text +=
+        fmt::format("{:<10} {} steps whose loss or gradient was not finite, {} whose loss was an outlier\n",
+                    "skipped", status.skipped_non_finite, status.skipped_outliers);
+  }
+  return text + fmt::format("{:<10} {}\n", "run", detail::printable(folder.string()));
 }
 
 // Prints what a model has learned. Returns whether that is enough.
@@ -156,32 +147,40 @@ bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trai
 
 int train(const Settings& settings, const std::string& settings_text) {
   set_threads(settings.threads);
+  // A run that is resumed is locked before its checkpoint is read, which another program might replace.
+  std::optional<RunFolder> opened;
+  if (!settings.resume.empty()) opened = RunFolder::open(settings.resume);
   const Corpus corpus = open_corpus_of(settings);
   Rng rng(settings.seed);
   const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(settings.recipe, named_parameters(model));
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   Trainer trainer(model, *optimizer, corpus.training, trainer_options(settings, corpus));
-  add_stop_conditions(trainer, settings, corpus, interrupt);
-  const fs::path folder = folder_of(settings);
-  if (settings.resume.empty()) write_settings(folder, settings_text);
-  const Run run = open_run(settings, folder, trainer, corpus);
+  add_stop_conditions(trainer, settings, corpus, *interrupt);
+  if (!opened) opened = new_folder(settings, settings_text);
+  const fs::path folder = opened->path();
+  const Run run = open_run(settings, std::move(*opened), trainer, corpus);
 
-  fmt::print("{}\n{}\nseed {}, threads {}\n\n", corpus.description, trainer.summary(), settings.seed,
-             threads());
-  if (!settings.note.empty()) fmt::print("{}\n\n", settings.note);
+  put(stdout, beginning_text(settings, corpus, trainer, run));
   Progress progress(stdout);
   trainer.on_step(std::ref(progress));
   trainer.on_evaluation(std::ref(progress));
+  // The Run saves before this is called, unless the error is that it can't.
+  trainer.on_failure([&] {
+    progress.end_line();
+    put(stdout,
+        fmt::format("\n{:<10} {}: the latest checkpoint is {}\n", "run", detail::printable(folder.string()),
+                    latest_checkpoint(folder)->filename().string()));
+  });
   const StopReason reason = trainer.run();
   progress.end_line();
-  print_status(trainer.status(), reason, progress.seconds(), folder);
+  put(stdout, status_text(trainer.status(), reason, progress.seconds(), folder));
   if (reason == StopReason::interrupted) {
-    std::fflush(stdout);
-    fmt::print(stderr, "fovea: interrupted at step {}; continue with: fovea train --resume {}\n",
-               trainer.status().step, detail::printable(folder.string()));
-    return interrupt.exit_status();
+    print_error(fmt::format("interrupted at step {}; continue with: fovea train --resume {}",
+                            trainer.status().step, detail::printable(folder.string())));
+    return interrupt->exit_status();
   }
+  interrupt.reset();  // all is saved, so that a signal may end the program at once
   return report_result(settings, corpus, trainer, folder) ? 0 : 1;
 }
 

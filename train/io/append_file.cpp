@@ -12,15 +12,25 @@
 
 namespace fovea::detail {
 
-AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK)) {
+AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size) : path_(std::move(path)) {
+  check_own_file("Run", path_);
+  // Without O_NONBLOCK, opening a named pipe would wait for somebody to read from it.
+  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const bool is_new = !file_.is_open() && errno == ENOENT;
   if (is_new)
-    file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file_ = Descriptor(
+        ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   struct stat status = {};
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) give_up("open");
   if (!S_ISREG(status.st_mode)) fail<FileError>("[Run] '{}' is not a regular file", path_.string());
   if (is_new) return;
+  if (status.st_nlink > 1) {
+    fail<FileError>(
+        "[Run] '{}' is a file of {} names (hard links), and writing to it would change it under each: put a "
+        "copy "
+        "of it there",
+        path_.string(), status.st_nlink);
+  }
   const auto found = static_cast<std::uint64_t>(status.st_size);
   if (found < size) {
     fail<FileError>(

@@ -51,6 +51,34 @@ bool flush(int fd) {
   return retried([&] { return ::fsync(fd); }) == 0;
 }
 
+const char* name_of(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::regular:
+      return "a regular file";
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::symlink:
+      return "a symbolic link";
+    case fs::file_type::fifo:
+      return "a named pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+
+// What does not exist is no error: it will be made, or opening it says so.
+void check_own(const char* function, const fs::path& path, fs::file_type wanted) {
+  std::error_code error;
+  const fs::file_status found = fs::symlink_status(path, error);
+  if (!fs::status_known(found) && error)
+    fail<FileError>("[{}] can't examine '{}': {}", function, path.string(), error.message());
+  if (!fs::exists(found) || found.type() == wanted) return;
+  fail<FileError>("[{}] '{}' is {}, but {} is needed there: nothing in a run's folder is followed out of it",
+                  function, path.string(), name_of(found.type()), name_of(wanted));
+}
+
 }  // namespace
 
 Descriptor::~Descriptor() {
@@ -113,7 +141,7 @@ AtomicFile::AtomicFile(const char* function, const fs::path& path)
   struct stat status = {};
   do {
     const fs::path name = folder_ / temporary_name();
-    file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file_.is_open()) give_up("write");
     temporary_ = name;
     retried([&] { return ::flock(file_.get(), LOCK_EX); });
@@ -145,13 +173,24 @@ void AtomicFile::commit() {
   // The file is still open and so still locked: no sweep can remove it before it is renamed.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("replace");
   temporary_.clear();
-  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems can't flush folders and return EINVAL.
-  if (!folder.is_open() || (!flush(folder.get()) && errno != EINVAL)) {
+  if (!sync_folder(folder_)) {
     fail<FileError>(
         "[{}] wrote '{}', but can't flush its folder: {}; the file may be lost if the machine stops now",
         function_, path_.string(), system_text(errno));
   }
+}
+
+bool sync_folder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened.is_open() && (flush(opened.get()) || errno == EINVAL);
+}
+
+void check_own_file(const char* function, const fs::path& path) {
+  check_own(function, path, fs::file_type::regular);
+}
+
+void check_own_folder(const char* function, const fs::path& path) {
+  check_own(function, path, fs::file_type::directory);
 }
 
 void sweep_temporary_files(const fs::path& folder) {

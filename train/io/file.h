@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "fovea/autograd/base/export.h"
+
 /// Files that are read at any offset or mapped into memory, and files that are replaced atomically. All
 /// errors are FileErrors with the path and the system's reason. They begin with the name of the function that
 /// the user called, such as "[load_safetensors]".
@@ -90,6 +92,16 @@ class AtomicFile {
   std::filesystem::path temporary_;  // empty once it is renamed
   Descriptor file_;
 };
+
+/// Flushes the names of new files in a folder to the disk. Returns false, with errno, if that fails. Some
+/// file systems can't flush folders, which is no failure.
+bool sync_folder(const std::filesystem::path& folder);
+
+// The folder of a run may be somebody else's, so that nothing in it is followed out of it.
+/// Throws: FileError if a link stands at the path, or something else than a regular file.
+FOVEA_API void check_own_file(const char* function, const std::filesystem::path& path);
+/// Throws: FileError if a link stands at the path, or something else than a folder.
+void check_own_folder(const char* function, const std::filesystem::path& path);
 
 /// Removes the temporary files in a folder that AtomicFiles of killed programs have left, and no others.
 void sweep_temporary_files(const std::filesystem::path& folder);

@@ -9,7 +9,7 @@
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
 #include "layers/model_options.h"
-#include "train/loop/run_folder.h"
+#include "train/loop/checkpoint_folder.h"
 
 namespace fovea {
 namespace {

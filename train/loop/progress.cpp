@@ -28,7 +28,7 @@ Progress::Progress(std::FILE* out) : out_(out), rewrites_line_(detail::is_termin
 Progress::~Progress() { end_line(); }
 
 void Progress::end_line() {
-  if (line_open_) fmt::print(out_, "\n");
+  if (line_open_) detail::put(out_, "\n");
   line_open_ = false;
 }
 
@@ -47,10 +47,10 @@ void Progress::operator()(const StepReport& report) {
 }
 
 void Progress::operator()(const EvaluationReport& report) {
-  fmt::print(out_, "{}validation loss {:.4f} at step {}{}\n", rewrites_line_ ? "\r\x1b[K" : "", report.loss,
-             with_commas(report.step), report.best ? ", the best so far" : "");
+  detail::put(out_,
+              fmt::format("{}validation loss {:.4f} at step {}{}\n", rewrites_line_ ? "\r\x1b[K" : "",
+                          report.loss, with_commas(report.step), report.best ? ", the best so far" : ""));
   line_open_ = false;
-  std::fflush(out_);
 }
 
 bool Progress::is_due(const StepReport& report) const {
@@ -75,11 +75,10 @@ void Progress::show(const StepReport& report) {
     // The line is cut to the terminal, because a wrapped one could not be rewritten, and erased to its end,
     // because the line before may have been longer.
     line.resize(std::min(line.size(), static_cast<std::size_t>(detail::width_of(out_) - 1)));
-    fmt::print(out_, "\r{}\x1b[K", line);
+    detail::put(out_, fmt::format("\r{}\x1b[K", line));
   } else {
-    fmt::print(out_, "{}\n", line);
+    detail::put(out_, line + "\n");
   }
-  std::fflush(out_);
   line_open_ = rewrites_line_;
   shown_ = Clock::now();
   recent_nats_ = 0;

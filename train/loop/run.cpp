@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/base/build.h"
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
+#include "train/loop/checkpoint_folder.h"
 #include "train/loop/json_fields.h"
-#include "train/loop/run_folder.h"
 #include "train/loop/run_log.h"
 #include "train/loop/trainer_status_json.h"
 
@@ -18,6 +20,7 @@ namespace {
 // The keys of a checkpoint's metadata that resuming reads.
 constexpr const char* status_key = "fovea.trainer";
 constexpr const char* log_sizes_key = "fovea.log_sizes";
+constexpr const char* build_key = "fovea.build";
 
 std::string value_of(const Metadata& metadata, const char* key) {
   const auto found = metadata.find(key);
@@ -37,8 +40,14 @@ detail::RunLog::Sizes log_sizes_in(const std::string& what, const Metadata& meta
   }
 }
 
-// Loads the trainer from a checkpoint, and returns the sizes that the logs had.
-detail::RunLog::Sizes load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
+// What a checkpoint holds besides the trainer.
+struct Loaded {
+  detail::RunLog::Sizes log_sizes;
+  std::string build;
+};
+
+// Loads the trainer from a checkpoint.
+Loaded load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
   const std::string what = fmt::format("[Run] the checkpoint '{}'", path.string());
   try {
     const SafetensorsFile file = load_safetensors(path);
@@ -46,51 +55,67 @@ detail::RunLog::Sizes load_checkpoint(const std::filesystem::path& path, Trainer
     detail::RunLog::Sizes log_sizes = log_sizes_in(what, file.metadata);
     load(trainer, file.state);
     trainer.set_status(status);
-    return log_sizes;
+    return {std::move(log_sizes), value_of(file.metadata, build_key)};
   } catch (const LoadError& error) {
     fail<FileError>("{} belongs to another model, optimizer or ema_decay: {}", what, to_string(error.report));
   }
 }
 
+// What a user should know of the build that saved a checkpoint; nothing if it is this one.
+std::string notice_of_build(const std::string& build) {
+  const std::string here = detail::build_identity();
+  if (build == here) return "";
+  return fmt::format(
+      "note: another build has trained this run until now ({}; this is {}), so that it ends with other bits "
+      "than "
+      "one that never stopped",
+      build.empty() ? "it is not named" : detail::printable(build, 120), here);
+}
+
+void check_options(const RunOptions& options) {
+  if (options.checkpoint_every < 0) {
+    fail<ValueError>("[Run] checkpoint_every is {}: it must be 0 or more", options.checkpoint_every);
+  }
+  if (options.keep_checkpoints < 1) {
+    fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
+                     options.keep_checkpoints);
+  }
+  for (const char* key : {status_key, log_sizes_key, build_key}) {
+    if (options.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
+  }
+}
+
+RunFolder open_folder(const std::filesystem::path& path, const RunOptions& options) {
+  check_options(options);
+  return options.resume ? RunFolder::open(path) : RunFolder::make(path);
+}
+
 }  // namespace
 
 Run::Run(const std::filesystem::path& folder, Trainer& trainer, RunOptions options)
-    : trainer_(trainer), options_(std::move(options)) {
-  check_options();
-  if (options_.resume && !latest_checkpoint(folder)) {
-    fail<FileError>("[Run] there is no checkpoint in '{}' to resume from", folder.string());
-  }
-  folder_ = std::make_unique<detail::RunFolder>(folder, options_.keep_checkpoints);
+    : Run(open_folder(folder, options), trainer, options) {}
+
+Run::Run(RunFolder folder, Trainer& trainer, RunOptions options)
+    : trainer_(trainer), options_(std::move(options)), folder_(std::move(folder)) {
+  check_options(options_);
   if (options_.resume) {
     resume();
   } else {
     start();
   }
-  folder_->sync();
+  folder_.sync();
   listen();
 }
 
 Run::~Run() = default;
 
-void Run::check_options() const {
-  if (options_.checkpoint_every < 0) {
-    fail<ValueError>("[Run] checkpoint_every is {}: it must be 0 or more", options_.checkpoint_every);
-  }
-  if (options_.keep_checkpoints < 1) {
-    fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
-                     options_.keep_checkpoints);
-  }
-  for (const char* key : {status_key, log_sizes_key}) {
-    if (options_.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
-  }
-}
-
 void Run::start() {
-  const std::filesystem::path& folder = folder_->path();
-  if (latest_checkpoint(folder) || detail::RunLog::exists(folder)) {
+  const std::filesystem::path& folder = folder_.path();
+  if (folder_.has_run()) {
     fail<FileError>("[Run] '{}' has a run already: set .resume to continue it, or choose another folder",
                     folder.string());
   }
+  checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
   // The checkpoint of step 0 comes before the logs: whatever is there when the run is killed, it can be
   // resumed.
   save();
@@ -98,18 +123,23 @@ void Run::start() {
 }
 
 void Run::resume() {
-  const std::vector<std::filesystem::path> checkpoints = detail::numbered_checkpoints(folder_->path());
-  detail::RunLog::Sizes log_sizes;
+  const std::filesystem::path& folder = folder_.path();
+  const std::vector<std::filesystem::path> checkpoints = detail::numbered_checkpoints(folder);
+  if (checkpoints.empty())
+    fail<FileError>("[Run] there is no checkpoint in '{}' to resume from", folder.string());
+  Loaded loaded;
   try {
-    log_sizes = load_checkpoint(checkpoints.back(), trainer_);
+    loaded = load_checkpoint(checkpoints.back(), trainer_);
   } catch (const FileError& error) {
     if (checkpoints.size() < 2) throw;
     fail<FileError>("{}. The checkpoint before it is '{}': remove the damaged one to resume from there",
                     error.what(), checkpoints[checkpoints.size() - 2].filename().string());
   }
   saved_ = true;
-  folder_->remove_old_checkpoints();
-  log_ = std::make_unique<detail::RunLog>(folder_->path(), log_sizes);
+  notice_ = notice_of_build(loaded.build);
+  checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
+  checkpoints_->remove_old();
+  log_ = std::make_unique<detail::RunLog>(folder, loaded.log_sizes);
 }
 
 void Run::listen() {
@@ -120,13 +150,17 @@ void Run::listen() {
   trainer_.on_evaluation([this](const EvaluationReport& report) {
     saved_ = false;
     log_->evaluation(report);
-    if (report.best) folder_->save_best(state(trainer_), metadata());
+    if (report.best) checkpoints_->save_best(state(trainer_), metadata());
   });
   trainer_.on_step_end([this](std::optional<StopReason> stop) {
     const std::int64_t every = options_.checkpoint_every;
     const bool is_due = every > 0 && trainer_.status().step % every == 0;
     if ((stop || is_due) && !saved_) save();
     if (stop) log_->flush();
+  });
+  trainer_.on_failure([this] {
+    if (!saved_) save();
+    log_->flush();
   });
 }
 
@@ -139,12 +173,13 @@ Metadata Run::metadata() {
   }
   Metadata metadata = options_.metadata;
   metadata[status_key] = detail::to_json(trainer_.status());
+  metadata[build_key] = detail::build_identity();
   metadata[log_sizes_key] = nlohmann::json(log_sizes).dump();
   return metadata;
 }
 
 void Run::save() {
-  folder_->save(trainer_.status().step, state(trainer_), metadata());
+  checkpoints_->save(trainer_.status().step, state(trainer_), metadata());
   saved_ = true;
 }
 

@@ -1,98 +1,107 @@
-#include "train/loop/run_folder.h"
+#include "fovea/train/loop/run_folder.h"
 
 #include <sys/file.h>
+#include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <map>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "autograd/base/fail.h"
-#include "autograd/base/text.h"
+#include "fovea/train/loop/checkpoints.h"
+#include "train/io/file.h"
+#include "train/loop/run_log.h"
 
-namespace fovea::detail {
+namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
+using detail::Descriptor;
 
-constexpr std::string_view prefix = "step-", suffix = ".safetensors";
-constexpr std::size_t min_digits = 8;
+fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
-fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
+std::string reason(int error) { return std::generic_category().message(error); }
 
-fs::path checkpoint_name(std::int64_t step) {
-  return fmt::format("{}{:0{}}{}", prefix, step, min_digits, suffix);
+[[noreturn]] void fail_to_make(const fs::path& path, const std::string& why) {
+  fail<FileError>("[RunFolder] can't make the folder '{}': {}", path.string(), why);
 }
 
-// The step in the name of a checkpoint; -1 for any other name.
-std::int64_t step_in(const std::string& name) {
-  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return -1;
-  const std::string_view number =
-      std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - suffix.size());
-  return number.size() < min_digits ? -1 : detail::whole_number(number).value_or(-1);
+void make_folders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail_to_make(path, error.message());
+}
+
+// The folder, open and locked; nothing if another program has its lock.
+std::unique_ptr<Descriptor> locked(const fs::path& path) {
+  auto folder = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder->is_open())
+    fail<FileError>("[RunFolder] can't open the folder '{}': {}", path.string(), reason(errno));
+  // Where a file system has no locks, the error is another one, and the run works unprotected.
+  if (::flock(folder->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return nullptr;
+  return folder;
+}
+
+// Makes a folder that is new. Returns false if something is there already.
+bool make_new(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno != EEXIST) fail_to_make(path, reason(errno));
+  return false;
 }
 
 }  // namespace
 
-std::vector<fs::path> numbered_checkpoints(const fs::path& folder) {
-  std::map<std::int64_t, fs::path> by_step;
-  std::error_code error;
-  for (fs::directory_iterator entry(checkpoints_of(folder), error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::int64_t step = step_in(entry->path().filename().string());
-    if (step >= 0) by_step.emplace(step, entry->path());
-  }
-  std::vector<fs::path> paths;
-  paths.reserve(by_step.size());
-  for (auto& [step, path] : by_step) paths.push_back(std::move(path));
-  return paths;
+RunFolder::RunFolder(fs::path path, std::unique_ptr<Descriptor> lock)
+    : path_(std::move(path)), lock_(std::move(lock)) {}
+RunFolder::RunFolder(RunFolder&&) noexcept = default;
+RunFolder& RunFolder::operator=(RunFolder&&) noexcept = default;
+RunFolder::~RunFolder() = default;
+
+RunFolder RunFolder::make(const fs::path& path) {
+  make_folders(path);
+  RunFolder folder = open(path);
+  detail::sync_folder(parent_of(path));
+  return folder;
 }
 
-fs::path best_checkpoint_path(const fs::path& folder) { return checkpoints_of(folder) / "best.safetensors"; }
-
-RunFolder::RunFolder(fs::path folder, std::int64_t keep_checkpoints)
-    : path_(std::move(folder)), keep_checkpoints_(keep_checkpoints) {
-  std::error_code error;
-  fs::create_directories(checkpoints_of(path_), error);
-  if (!error) lock_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_.is_open()) {
-    fail<FileError>("[Run] can't make the folder '{}': {}", path_.string(),
-                    error ? error.message() : std::generic_category().message(errno));
-  }
-  // Some file systems have no locks. A run there is not protected, but works.
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    fail<FileError>("[Run] another Run writes in '{}': wait until it ends, or choose another folder",
-                    path_.string());
-  }
-  sweep_temporary_files(checkpoints_of(path_));
-}
-
-void RunFolder::remove_old_checkpoints() const {
-  const std::vector<fs::path> paths = numbered_checkpoints(path_);
-  const auto too_many = static_cast<std::int64_t>(paths.size()) - keep_checkpoints_;
-  for (std::int64_t i = 0; i < too_many; ++i) {
-    const fs::path& path = paths[static_cast<std::size_t>(i)];
-    std::error_code error;
-    fs::remove(path, error);
-    if (error) fail<FileError>("[Run] can't remove '{}': {}", path.string(), error.message());
+RunFolder RunFolder::make_numbered(const fs::path& path) {
+  make_folders(parent_of(path));
+  fs::path numbered = path;
+  for (int number = 2;; ++number) {
+    // A program that was told to use this very folder may lock it first, or even be done with it.
+    if (make_new(numbered)) {
+      std::unique_ptr<Descriptor> lock = locked(numbered);
+      detail::sync_folder(parent_of(path));
+      if (lock && fs::is_empty(numbered)) return {std::move(numbered), std::move(lock)};
+    }
+    numbered = path;
+    numbered += fmt::format("-{}", number);
   }
 }
 
-void RunFolder::save(std::int64_t step, const State& state, const Metadata& metadata) const {
-  save_safetensors(checkpoints_of(path_) / checkpoint_name(step), state, metadata);
-  remove_old_checkpoints();
+RunFolder RunFolder::open(const fs::path& path) {
+  std::unique_ptr<Descriptor> lock = locked(path);
+  if (!lock) {
+    fail<FileError>(
+        "[RunFolder] another run is being written in '{}': wait until it ends, or choose another folder",
+        path.string());
+  }
+  return {path, std::move(lock)};
 }
 
-void RunFolder::save_best(const State& state, const Metadata& metadata) const {
-  save_safetensors(best_checkpoint_path(path_), state, metadata);
+bool RunFolder::has_run() const { return latest_checkpoint(path_) || detail::RunLog::exists(path_); }
+
+void RunFolder::write(const std::string& name, std::string_view text) const {
+  detail::AtomicFile file("RunFolder", path_ / name);
+  file.write(text);
+  file.commit();
 }
 
 void RunFolder::sync() const {
   // An error is ignored, because some file systems cannot flush folders.
-  ::fsync(lock_.get());
+  ::fsync(lock_->get());
 }
 
-}  // namespace fovea::detail
+}  // namespace fovea

@@ -40,7 +40,11 @@ RunLog::RunLog(const std::filesystem::path& folder, const Sizes& sizes)
 }
 
 bool RunLog::exists(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / jsonl_name) || std::filesystem::exists(folder / events_name);
+  // A link that leads nowhere is something, too.
+  const auto is_there = [&](const char* name) {
+    return std::filesystem::exists(std::filesystem::symlink_status(folder / name));
+  };
+  return is_there(jsonl_name) || is_there(events_name);
 }
 
 void RunLog::step(const StepReport& report, std::int64_t total_tokens) {

@@ -23,4 +23,9 @@ std::int64_t width_of(std::FILE* stream) {
   return known ? size.ws_col : 80;
 }
 
+void put(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
 }  // namespace fovea::detail

@@ -19,4 +19,8 @@ FOVEA_API bool is_terminal(std::FILE* stream);
 /// The number of columns of the terminal; 80 if the stream is none.
 FOVEA_API std::int64_t width_of(std::FILE* stream);
 
+/// Writes a text and flushes it. It never throws, so that a full disk or a reader that is gone ends no
+/// training; the stream's error indicator, std::ferror, tells of it.
+FOVEA_API void put(std::FILE* stream, std::string_view text);
+
 }  // namespace fovea::detail

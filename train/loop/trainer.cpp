@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <type_traits>
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
@@ -17,9 +19,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t max_skipped_in_row = 10;
 
-template <class Callbacks, class Argument>
-void call_all(const Callbacks& callbacks, const Argument& argument) {
-  for (const auto& callback : callbacks) callback(argument);
+// Calls each callback, even after one has thrown, and then throws the first exception.
+template <class... Arguments>
+void call_all(const std::vector<std::function<void(Arguments...)>>& callbacks,
+              const std::type_identity_t<Arguments>&... arguments) {
+  std::exception_ptr first;
+  for (const auto& callback : callbacks) {
+    try {
+      callback(arguments...);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
 }
 
 // The norm before clipping; NaN if a gradient is not finite.
@@ -66,21 +78,36 @@ void Trainer::visit(const Trainer& self, Visitor& v) {
 // --- The loop --------------------------------------------------------------------------------------------
 
 StopReason Trainer::run() {
-  std::optional<StopReason> stop = reason_to_stop();
-  while (!stop) {
-    if (!train_step()) {
-      stop = StopReason::end_of_data;
-      break;
+  try {
+    return train();
+  } catch (...) {
+    try {
+      if (!updating_) call_all(on_failure_);
+    } catch (...) {  // The error that ends the training says more than one that follows it.
     }
-    const bool evaluation_due = options_.evaluate_every > 0 && status_.step % options_.evaluate_every == 0;
-    if (evaluation_due) evaluate_and_report();
-    stop = reason_to_stop();
-    if (!stop) call_all(on_step_end_, stop);
+    throw;
+  }
+}
+
+StopReason Trainer::train() {
+  // An evaluation that an error or a signal kept from being made after the last step comes first.
+  std::optional<StopReason> stop = is_evaluation_due() ? end_step() : reason_to_stop();
+  while (!stop) {
+    stop = train_step();
+    if (!stop) stop = end_step();
   }
   const bool evaluated = !options_.evaluation || status_.evaluated_at == status_.step;
-  if (is_final(*stop) && !evaluated) evaluate_and_report();
+  if (is_final(*stop) && !evaluated && !evaluate_and_report()) stop = StopReason::interrupted;
   call_all(on_step_end_, stop);
   return *stop;
+}
+
+// Evaluates if it is time, and tells those who listen, unless training stops.
+std::optional<StopReason> Trainer::end_step() {
+  if (is_evaluation_due() && !evaluate_and_report()) return StopReason::interrupted;
+  const std::optional<StopReason> stop = reason_to_stop();
+  if (!stop) call_all(on_step_end_, stop);
+  return stop;
 }
 
 std::optional<StopReason> Trainer::reason_to_stop() const {
@@ -91,21 +118,45 @@ std::optional<StopReason> Trainer::reason_to_stop() const {
   return std::nullopt;
 }
 
+bool Trainer::is_interrupted() const {
+  return std::ranges::any_of(stop_conditions_, [&](const StopCondition& condition) {
+    return condition(status_) == StopReason::interrupted;
+  });
+}
+
 // --- One step --------------------------------------------------------------------------------------------
 
-// Returns false if there was no batch left.
-bool Trainer::train_step() {
+// Returns why the step was not taken; nothing if it was.
+std::optional<StopReason> Trainer::train_step() {
   const auto begin = Clock::now();
+  const TrainerStatus before = status_;
+  StepReport report{.step = status_.step + 1, .steps = options_.steps};
+  try {
+    if (const std::optional<StopReason> stop = learn(report)) {
+      status_ = before;
+      return stop;
+    }
+  } catch (...) {
+    status_ = before;
+    throw;
+  }
+  report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  call_all(on_step_, report);
+  check_skipped_in_row(report);
+  return std::nullopt;
+}
+
+// Computes gradients, and updates the weights by them.
+std::optional<StopReason> Trainer::learn(StepReport& report) {
   if (options_.learning_rate) optimizer_.set_learning_rate(options_.learning_rate(status_.step));
-  const BatchSums sums = accumulate_gradients();
-  if (sums.batches == 0) return false;
-  StepReport report{.step = status_.step + 1,
-                    .steps = options_.steps,
-                    .loss = sums.divisor > 0 ? sums.loss / sums.divisor : 0,
-                    .tokens = sums.tokens,
-                    .learning_rate = optimizer_.learning_rate()};
+  const std::optional<BatchSums> sums = accumulate_gradients();
+  if (!sums) return StopReason::interrupted;
+  if (sums->batches == 0) return StopReason::end_of_data;
+  report.loss = sums->divisor > 0 ? sums->loss / sums->divisor : 0;
+  report.tokens = sums->tokens;
+  report.learning_rate = optimizer_.learning_rate();
   report.gradient_norm = clip_or_nan(optimizer_.parameters(), options_.clip);
-  report.skipped = reason_to_skip(sums, report);
+  report.skipped = reason_to_skip(*sums, report);
   if (report.skipped.empty()) {
     update_weights(report);
   } else {
@@ -113,10 +164,7 @@ bool Trainer::train_step() {
   }
   status_.step = report.step;
   status_.loss = report.loss;
-  report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  call_all(on_step_, report);
-  check_skipped_in_row(report);
-  return true;
+  return std::nullopt;
 }
 
 std::optional<Batch> Trainer::next_batch() {
@@ -136,12 +184,14 @@ Tensor Trainer::training_logits(const Indices& ids) {
   return logits;
 }
 
-Trainer::BatchSums Trainer::accumulate_gradients() {
+// Returns nothing if it was interrupted.
+std::optional<Trainer::BatchSums> Trainer::accumulate_gradients() {
   CrossEntropyOptions summed = options_.loss;
   summed.reduction = Reduction::sum;
   optimizer_.zero_grad();
   BatchSums sums;
   while (sums.batches < options_.accumulate) {
+    if (sums.batches > 0 && is_interrupted()) return std::nullopt;
     const std::optional<Batch> batch = next_batch();
     if (!batch) break;
     const CrossEntropy result = cross_entropy(training_logits(batch->inputs), batch->targets, summed);
@@ -179,8 +229,10 @@ std::string Trainer::reason_to_skip(const BatchSums& sums, const StepReport& rep
 }
 
 void Trainer::update_weights(const StepReport& report) {
+  updating_ = true;
   optimizer_.step();
   if (average_) average_->update();
+  updating_ = false;
   status_.tokens += report.tokens;
   status_.recent_losses.add(report.loss);
   status_.skipped_in_row = 0;
@@ -202,20 +254,40 @@ void Trainer::check_skipped_in_row(const StepReport& last) const {
 
 // --- Evaluation ------------------------------------------------------------------------------------------
 
-EvaluationReport Trainer::evaluate() {
-  if (!options_.evaluation) {
-    fail<ValueError>("[Trainer::evaluate] there is no held-out data: set TrainerOptions::evaluation");
-  }
+bool Trainer::is_evaluation_due() const {
+  const std::int64_t every = options_.evaluate_every, step = status_.step;
+  return every > 0 && step > 0 && step % every == 0 && status_.evaluated_at != step;
+}
+
+Evaluation Trainer::measure(const EvaluationSource& batches) {
   std::optional<AveragedWeights> averaged;
   if (average_) averaged.emplace(*average_);
-  const auto [loss, tokens] = fovea::evaluate(model_.logits, options_.evaluation, options_.loss.ignore_index);
+  return fovea::evaluate(model_.logits, batches, options_.loss.ignore_index);
+}
+
+EvaluationReport Trainer::report_of(const Evaluation& evaluation) const {
+  const auto [loss, tokens] = evaluation;
   if (tokens == 0) fail<ValueError>("[Trainer::evaluate] there is no target in the evaluation's batches");
   const double best = status_.best_evaluation.value_or(std::numeric_limits<double>::infinity());
   return {.step = status_.step, .loss = loss, .tokens = tokens, .best = loss < best};
 }
 
-void Trainer::evaluate_and_report() {
-  const EvaluationReport report = evaluate();
+EvaluationReport Trainer::evaluate() {
+  if (!options_.evaluation) {
+    fail<ValueError>("[Trainer::evaluate] there is no held-out data: set TrainerOptions::evaluation");
+  }
+  return report_of(measure(options_.evaluation));
+}
+
+// Returns false if it was interrupted, in which case nothing is reported.
+bool Trainer::evaluate_and_report() {
+  bool interrupted = false;
+  const Evaluation evaluation = measure([&](std::int64_t index) -> std::optional<Batch> {
+    interrupted = is_interrupted();
+    return interrupted ? std::nullopt : options_.evaluation(index);
+  });
+  if (interrupted) return false;
+  const EvaluationReport report = report_of(evaluation);
   status_.evaluated_at = report.step;
   status_.evaluation = report.loss;
   ++status_.evaluations_since_best;
@@ -224,6 +296,7 @@ void Trainer::evaluate_and_report() {
     status_.evaluations_since_best = 0;
   }
   call_all(on_evaluation_, report);
+  return true;
 }
 
 }  // namespace fovea

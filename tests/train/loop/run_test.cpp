@@ -1,6 +1,7 @@
 #include "fovea/train/loop/run.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <fstream>
@@ -41,8 +42,8 @@ Batch draw(std::int64_t rows, Rng& rng) {
   return {inputs, Indices({rows, 5}, fill)};
 }
 
-struct Death : std::runtime_error {
-  Death() : runtime_error("died") {}
+struct Failure : std::runtime_error {
+  Failure() : runtime_error("failed") {}
 };
 
 // A model, an optimizer and a trainer with everything that has a state: dropout, accumulation, averages,
@@ -57,6 +58,9 @@ struct Training {
              .block = {.attention = {.dropout = 0.2}, .dropout = 0.2}},
             rng};
   std::unique_ptr<Optimizer> optimizer;
+  BatchSource source = [](std::int64_t index, Rng& its_rng) -> std::optional<Batch> {
+    return draw(1 + index % 2, its_rng);
+  };
   TrainerOptions options;
   RunOptions run_options{.checkpoint_every = 3, .metadata = {{"task", "none"}}};
   std::unique_ptr<Trainer> trainer_;
@@ -85,9 +89,6 @@ struct Training {
 
   Trainer& trainer() {
     if (!trainer_) {
-      const auto source = [](std::int64_t index, Rng& its_rng) -> std::optional<Batch> {
-        return draw(1 + index % 2, its_rng);
-      };
       trainer_ = std::make_unique<Trainer>(model, *optimizer, source, options);
     }
     return *trainer_;
@@ -110,19 +111,24 @@ struct Training {
       return status.step == step ? std::optional(StopReason::interrupted) : std::nullopt;
     });
   }
-  void die_at(std::int64_t step) {
-    trainer().on_step([=](const StepReport& report) {
-      if (report.step == step) throw Death();
-    });
-  }
 };
 
-// Trains in the folder until an exception at that step, as if the program were killed there.
+// Trains in the folder up to a step, and leaves what a program leaves that is killed there: the checkpoints
+// of that moment, and logs that have gone on since.
 void train_and_die(const fs::path& folder, std::int64_t step, bool muon = false) {
-  Training training(muon);
-  training.open(folder);
-  training.die_at(step);
-  CHECK_THROWS_AS(training.trainer().run(), Death);
+  const fs::path checkpoints = folder / "checkpoints", kept = folder / "kept";
+  {
+    Training training(muon);
+    training.open(folder);
+    training.trainer().on_step([&](const StepReport& report) {
+      if (report.step != step) return;
+      fs::copy(checkpoints, kept);
+      throw Failure();
+    });
+    CHECK_THROWS_AS(training.trainer().run(), Failure);
+  }
+  fs::remove_all(checkpoints);
+  fs::rename(kept, checkpoints);
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -179,6 +185,107 @@ TEST_CASE("Run: a resumed run has the same bits as one that was never stopped", 
     second.trainer().run();
     check_same_run(folder / "whole", path);
   }
+}
+
+// What may throw while a run trains.
+enum class Part { source, model, on_step, evaluation, on_evaluation, on_step_end };
+
+Indices outside_vocabulary() {
+  return {Shape{1, 2}, [](std::int64_t* ids) { ids[0] = ids[1] = 99; }};
+}
+
+// Makes a part of the training throw at a step. Callbacks are added before the Run adds its own.
+void fail_in(Part part, std::int64_t step, Training& training) {
+  Trainer& trainer = training.trainer();
+  const auto fail_at = [step](std::int64_t found) {
+    if (found == step) throw Failure();
+  };
+  if (part == Part::on_step) trainer.on_step([=](const StepReport& report) { fail_at(report.step); });
+  if (part == Part::on_evaluation)
+    trainer.on_evaluation([=](const EvaluationReport& report) { fail_at(report.step); });
+  if (part == Part::on_step_end)
+    trainer.on_step_end([=, &trainer](std::optional<StopReason>) { fail_at(trainer.status().step); });
+}
+
+TEST_CASE("Run: what was learned before an error is saved, and resuming gives the same bits", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "whole");
+  const auto [part, step] = GENERATE(table<Part, std::int64_t>({{Part::source, 5},
+                                                                {Part::model, 8},
+                                                                {Part::on_step, 5},
+                                                                {Part::on_step, 12},
+                                                                {Part::evaluation, 4},
+                                                                {Part::evaluation, 12},
+                                                                {Part::evaluation, 13},
+                                                                {Part::on_evaluation, 12},
+                                                                {Part::on_step_end, 7},
+                                                                {Part::on_step_end, 13}}));
+  INFO("part " << static_cast<int>(part) << " fails at step " << step);
+  {
+    Training training;
+    Trainer* trainer = nullptr;
+    const auto here = [&, part = part, step = step](Part each) {
+      return each == part && trainer && trainer->status().step == step;
+    };
+    training.options.evaluation = [&, whole = training.options.evaluation](std::int64_t index) {
+      if (index == 1 && here(Part::evaluation)) throw Failure();
+      return whole(index);
+    };
+    // The source fails within a step, whose first batch has been drawn and has moved the generators.
+    training.source = [&, whole = training.source](std::int64_t index, Rng& rng) {
+      if (index % 3 == 1 && here(Part::source)) throw Failure();
+      std::optional<Batch> batch = whole(index, rng);
+      if (index % 3 == 2 && here(Part::model)) batch->inputs = outside_vocabulary();
+      return batch;
+    };
+    trainer = &training.trainer();
+    fail_in(part, step, training);
+    training.open(folder / "a");
+    CHECK_THROWS(trainer->run());
+    CHECK(trainer->status().step == step);
+  }
+  Training again;
+  again.resume(folder / "a");
+  CHECK(again.trainer().status().step == step);
+  again.trainer().run();
+  check_same_run(folder / "whole", folder / "a");
+}
+
+TEST_CASE("Run: an evaluation and a step that are interrupted are made when the run is resumed",
+          "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "whole");
+  const auto [in_evaluation, step] =
+      GENERATE(table<bool, std::int64_t>({{true, 4}, {true, 12}, {true, 13}, {false, 5}}));
+  INFO((in_evaluation ? "evaluation" : "step") << " after step " << step);
+  bool interrupted = false;
+  {
+    Training training;
+    Trainer* trainer = nullptr;
+    const auto interrupt = [&, step = step] {
+      interrupted = interrupted || (trainer && trainer->status().step == step);
+    };
+    training.options.evaluation = [&, whole = training.options.evaluation](std::int64_t index) {
+      CHECK_FALSE(interrupted);
+      if (in_evaluation) interrupt();
+      return whole(index);
+    };
+    training.source = [&, whole = training.source](std::int64_t index, Rng& rng) {
+      CHECK_FALSE(interrupted);
+      if (!in_evaluation) interrupt();
+      return whole(index, rng);
+    };
+    trainer = &training.trainer();
+    trainer->stop_when([&](const TrainerStatus&) {
+      return interrupted ? std::optional(StopReason::interrupted) : std::nullopt;
+    });
+    trainer->on_evaluation([step = step](const EvaluationReport& report) { CHECK(report.step < step); });
+    CHECK(training.train_in(folder / "a") == StopReason::interrupted);
+    CHECK(trainer->status().step == step);
+  }
+  Training again;
+  again.resume_in(folder / "a");
+  check_same_run(folder / "whole", folder / "a");
 }
 
 TEST_CASE("Run: training that stops and continues under the same Run has the same bits", "[trainer]") {
@@ -299,7 +406,7 @@ TEST_CASE("Run: a folder with a run is not overwritten", "[trainer]") {
   CHECK_THROWS_WITH(Training().open(folder / "a"), ContainsSubstring("has a run already"));
   CHECK(bytes_of(folder / "a/log.jsonl") == log);
   CHECK_THROWS_WITH(Training().resume(folder / "a"), ContainsSubstring("there is no checkpoint in"));
-  CHECK_THROWS_WITH(Training().resume(folder / "b"), ContainsSubstring("there is no checkpoint in"));
+  CHECK_THROWS_WITH(Training().resume(folder / "b"), ContainsSubstring("can't open the folder"));
   CHECK_FALSE(fs::exists(folder / "b"));
 
   write(folder / "file", "");
@@ -313,7 +420,7 @@ TEST_CASE("Run: only one Run at a time has a folder", "[trainer]") {
   first.trainer().on_step([&](const StepReport& report) {
     if (report.step != 2) return;
     Training second;
-    CHECK_THROWS_WITH(second.resume(folder / "a"), ContainsSubstring("another Run writes in"));
+    CHECK_THROWS_WITH(second.resume(folder / "a"), ContainsSubstring("another run is being written in"));
     CHECK(second.trainer().status().step == 0);
   });
   CHECK(first.trainer().run() == StopReason::all_steps);
@@ -376,6 +483,40 @@ TEST_CASE("Run: a checkpoint that does not fit the trainer is an error, and chan
     check_metadata("fovea.log_sizes", text, "does not hold the sizes of the logs");
 }
 
+TEST_CASE("Run: a checkpoint of another build is noticed, and resumed", "[trainer]") {
+  const TemporaryFolder folder;
+  {
+    Training first;
+    first.stop_at(5);
+    first.train_in(folder / "a");
+    CHECK(first.run->notice().empty());
+  }
+  {
+    Training same;
+    same.resume(folder / "a");
+    CHECK(same.run->notice().empty());
+  }
+  const fs::path latest = *latest_checkpoint(folder / "a");
+  const SafetensorsFile file = load_safetensors(latest);
+  const std::string here = file.metadata.at("fovea.build");
+  CHECK_THAT(here, ContainsSubstring("fovea ") && ContainsSubstring("Eigen 3."));
+  Metadata metadata = file.metadata;
+  metadata["fovea.build"] = "fovea 9.9\x1b[2J";
+  save_safetensors(latest, file.state, metadata);
+  {
+    Training other;
+    other.resume(folder / "a");
+    CHECK_THAT(other.run->notice(),
+               ContainsSubstring("another build has trained this run until now (fovea 9.9\\x1b[2J; this is " +
+                                 here));
+  }
+  metadata.erase("fovea.build");
+  save_safetensors(latest, file.state, metadata);
+  Training unnamed;
+  CHECK(unnamed.resume_in(folder / "a") == StopReason::all_steps);
+  CHECK_THAT(unnamed.run->notice(), ContainsSubstring("it is not named"));
+}
+
 TEST_CASE("Run: a log that has become shorter since the checkpoint is an error, a longer one is cut",
           "[trainer]") {
   const TemporaryFolder folder;
@@ -405,6 +546,56 @@ TEST_CASE("Run: a log that was removed starts empty", "[trainer]") {
   const std::string events = bytes_of(folder / "a" / events_name);
   CHECK_THAT(events, ContainsSubstring("brain.Event:2"));
   CHECK(events.size() < fs::file_size(folder / "whole" / events_name));
+}
+
+TEST_CASE("Run: nothing in its folder is followed out of it", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "whole");
+  const std::string latest = "checkpoints/step-00000013.safetensors";
+  for (const std::string& name : {std::string("log.jsonl"), std::string("events.out.tfevents.fovea"), latest,
+                                  std::string("checkpoints")}) {
+    const auto check_refused = [&](const char* kind, const auto& make) {
+      INFO(name << " is " << kind);
+      const fs::path run = folder / "run";
+      fs::remove_all(run);
+      fs::copy(folder / "whole", run, fs::copy_options::recursive);
+      fs::rename(run / name, folder / "mine");
+      make(run / name);
+      CHECK_THROWS_WITH(Training().resume(run),
+                        ContainsSubstring((run / name).string()) && ContainsSubstring(kind));
+      const bool is_folder = name == "checkpoints";
+      const fs::path kept = is_folder ? folder / "mine/step-00000013.safetensors" : folder / "mine";
+      CHECK(bytes_of(kept) == bytes_of(folder / "whole" / (is_folder ? latest : name)));
+      fs::remove_all(folder / "mine");
+    };
+    check_refused("is a symbolic link",
+                  [&](const fs::path& path) { fs::create_symlink(folder / "mine", path); });
+    check_refused("is a named pipe", [](const fs::path& path) { REQUIRE(mkfifo(path.c_str(), 0600) == 0); });
+    if (name != "checkpoints") {
+      check_refused("is a folder", [](const fs::path& path) { fs::create_directory(path); });
+    } else {
+      check_refused("is a regular file", [](const fs::path& path) { write(path, ""); });
+    }
+    if (!name.starts_with("checkpoints"))
+      check_refused("hard links", [&](const fs::path& path) { fs::create_hard_link(folder / "mine", path); });
+  }
+}
+
+TEST_CASE("Run: a link in place of its best checkpoint is an error", "[trainer]") {
+  const TemporaryFolder folder;
+  Training().train_in(folder / "a");
+  const fs::path best = *best_checkpoint(folder / "a");
+  fs::rename(best, folder / "mine");
+  fs::create_symlink(folder / "mine", best);
+  CHECK_THROWS_WITH(best_checkpoint(folder / "a"), ContainsSubstring("best.safetensors' is a symbolic link"));
+}
+
+TEST_CASE("Run: logs are not begun through links that lead nowhere", "[trainer]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a");
+  fs::create_symlink(folder / "mine", folder / "a/log.jsonl");
+  CHECK_THROWS_WITH(Training().open(folder / "a"), ContainsSubstring("has a run already"));
+  CHECK_FALSE(fs::exists(folder / "mine"));
 }
 
 // While it lives, files cannot grow beyond a size, as on a full disk.

@@ -7,8 +7,10 @@
 
 namespace fovea {
 
-/// While an Interrupt lives, the first SIGINT (Ctrl-C) or SIGTERM only sets a flag, so that a loop can finish
-/// its step, save and stop. A second signal ends the program as usual. Signals that are ignored stay ignored.
+/// While an Interrupt lives, the first SIGINT (Ctrl-C), SIGTERM, SIGHUP (a closed terminal) or SIGPIPE (a
+/// reader that is gone) only sets a flag, so that a loop can finish its step, save and stop. Half a second
+/// later, a second SIGINT or SIGTERM ends the program as usual; further SIGHUPs and SIGPIPEs change nothing,
+/// because it is no person who sends them. Signals that are ignored, as SIGHUP is under nohup, stay ignored.
 ///
 ///   const Interrupt interrupt;
 ///   trainer.stop_when(interrupted(interrupt));
@@ -28,7 +30,7 @@ class FOVEA_API Interrupt {
   int exit_status() const { return 128 + signal(); }
 
  private:
-  std::array<struct sigaction, 2> before_{};
+  std::array<struct sigaction, 4> before_{};
 };
 
 }  // namespace fovea

@@ -11,7 +11,7 @@ namespace fovea {
 
 /// Prints the progress of training: step, loss, learning rate, gradient norm, tokens per second, the time
 /// left and the number of skipped steps. On a terminal it rewrites one line in place; elsewhere it prints ten
-/// lines in all.
+/// lines in all. It never throws: what can't be printed is lost, and training goes on.
 ///
 ///   Progress progress(stdout);
 ///   trainer.on_step(std::ref(progress));

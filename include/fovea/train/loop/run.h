@@ -3,16 +3,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/train/io/safetensors.h"
 #include "fovea/train/loop/checkpoints.h"
+#include "fovea/train/loop/run_folder.h"
 #include "fovea/train/loop/trainer.h"
 
 namespace fovea {
 
 namespace detail {
-class RunFolder;
+class CheckpointFolder;
 class RunLog;
 }  // namespace detail
 
@@ -36,7 +38,10 @@ struct RunOptions {
 ///
 /// If a run is stopped or killed at any instant and then resumed, with model, optimizer, source and options
 /// made as before, its weights, checkpoints and log.jsonl are bit by bit those of a run that was never
-/// stopped.
+/// stopped. That holds for one build of Fovea, which checkpoints name; see `notice`.
+///
+/// The folder may be somebody else's: nothing in it is followed out of it. A link, a pipe or a folder in
+/// place of one of these files is an error.
 ///
 /// Checkpoints appear atomically: a crash or a full disk leaves either the old file or the new one. Logs are
 /// flushed every second, and to the disk before each checkpoint.
@@ -52,12 +57,17 @@ class FOVEA_API Run {
   /// is no checkpoint, if the latest is damaged or belongs to another model or optimizer (the trainer is then
   /// unchanged), or if a log is shorter than it was at that checkpoint.
   Run(const std::filesystem::path& folder, Trainer& trainer, RunOptions options = {});
+  /// The same in a folder that is locked already, such as one to which the settings of the run were written.
+  Run(RunFolder folder, Trainer& trainer, RunOptions options = {});
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
 
+  /// A line that the user should read before a resumed run goes on: that another build of Fovea trained it
+  /// until then, as another compiler or another processor makes one. Empty if there is nothing to say.
+  const std::string& notice() const { return notice_; }
+
  private:
-  void check_options() const;
   void start();
   void resume();
   void listen();
@@ -66,8 +76,10 @@ class FOVEA_API Run {
 
   Trainer& trainer_;
   RunOptions options_;
-  std::unique_ptr<detail::RunFolder> folder_;
+  RunFolder folder_;
+  std::unique_ptr<detail::CheckpointFolder> checkpoints_;
   std::unique_ptr<detail::RunLog> log_;
+  std::string notice_;
   bool saved_ = false;  // whether a checkpoint holds the trainer's present state
 };
 

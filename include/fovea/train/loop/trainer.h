@@ -109,7 +109,8 @@ class FOVEA_API Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Callbacks run in the order in which they were added; an exception in one ends `run` with it.
+  /// Callbacks run in the order in which they were added. If one throws, those after it run too, so that logs
+  /// miss nothing of a step that was taken; then `run` ends with the exception.
   /// `on_step`: after each step's update, while the gradients are still those of the step.
   void on_step(std::function<void(const StepReport&)> callback) { on_step_.push_back(std::move(callback)); }
   /// `on_evaluation`: after each evaluation that `run` makes.
@@ -121,14 +122,20 @@ class FOVEA_API Trainer {
   void on_step_end(std::function<void(std::optional<StopReason>)> callback) {
     on_step_end_.push_back(std::move(callback));
   }
-  /// Adds a condition that is asked before each step whether training stops.
+  /// `on_failure`: when `run` ends with an exception while the weights are those of a whole step, which is
+  /// the moment to save what was learned. What a callback throws then is ignored.
+  void on_failure(std::function<void()> callback) { on_failure_.push_back(std::move(callback)); }
+  /// Adds a condition that is asked before each step whether training stops. It is also asked between the
+  /// batches of a step and of an evaluation: if it then says `interrupted`, the step is not taken, or the
+  /// evaluation not reported. A later call of `run` begins with that evaluation.
   void stop_when(StopCondition condition) { stop_conditions_.push_back(std::move(condition)); }
 
   /// Trains until all steps are taken, the data ends or a condition stops it. If the reason is final, the
   /// model is then evaluated, unless it has just been. A later call continues from there.
   ///
   /// Throws: after ten skipped steps in a row NonFiniteError, or ValueError if the last one was skipped for
-  /// another reason than a value that is not finite; what the source, the model and callbacks throw.
+  /// another reason than a value that is not finite; what the source, the model and callbacks throw. If a
+  /// step can't be taken, the status is that of the last whole step.
   StopReason run();
 
   /// Measures the loss on `TrainerOptions::evaluation`, with the averaged weights if there are any. It
@@ -160,13 +167,20 @@ class FOVEA_API Trainer {
 
   std::optional<Batch> next_batch();
   Tensor training_logits(const Indices& ids);
-  BatchSums accumulate_gradients();
+  std::optional<BatchSums> accumulate_gradients();
   std::string reason_to_skip(const BatchSums& sums, const StepReport& report);
   void update_weights(const StepReport& report);
   void check_skipped_in_row(const StepReport& last) const;
-  bool train_step();
-  void evaluate_and_report();
+  StopReason train();
+  std::optional<StopReason> train_step();
+  std::optional<StopReason> learn(StepReport& report);
+  std::optional<StopReason> end_step();
   std::optional<StopReason> reason_to_stop() const;
+  bool is_interrupted() const;
+  bool is_evaluation_due() const;
+  bool evaluate_and_report();
+  Evaluation measure(const EvaluationSource& batches);
+  EvaluationReport report_of(const Evaluation& evaluation) const;
 
   detail::TrainedModel model_;
   Optimizer& optimizer_;
@@ -174,9 +188,11 @@ class FOVEA_API Trainer {
   TrainerOptions options_;
   std::optional<Ema> average_;
   TrainerStatus status_;
+  bool updating_ = false;  // while the weights are neither those of one step nor of the next
   std::vector<std::function<void(const StepReport&)>> on_step_;
   std::vector<std::function<void(const EvaluationReport&)>> on_evaluation_;
   std::vector<std::function<void(std::optional<StopReason>)>> on_step_end_;
+  std::vector<std::function<void()>> on_failure_;
   std::vector<StopCondition> stop_conditions_;
 };
 
