@@ -19,6 +19,7 @@ struct Command {
 Command check_command(CLI::App& program);
 Command eval_command(CLI::App& program);
 Command info_command(CLI::App& program);
+Command runs_command(CLI::App& program);
 Command sample_command(CLI::App& program);
 Command tasks_command(CLI::App& program);
 Command train_command(CLI::App& program);

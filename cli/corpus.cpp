@@ -68,14 +68,15 @@ std::unique_ptr<Tokenizer> make_tokenizer(const Settings& settings, std::string_
       BytePairTokenizer::load(folder / "vocab.json", folder / "merges.txt"));
 }
 
-// The folder of a run's tokenizer may be gone, since its checkpoints describe the tokenizer too.
+// The folder of a run's tokenizer may be gone, since its checkpoints describe the tokenizer too. The weights
+// of another run know the tokens of its tokenizer, whatever the text.
 std::unique_ptr<Tokenizer> tokenizer_of(const Settings& settings, std::string_view text,
                                         const Metadata& run) {
   const std::filesystem::path folder(settings.tokenizer);
   const auto described = run.find("tokenizer");
   const bool gone = folder.is_absolute() && !std::filesystem::is_directory(folder);
-  return gone && described != run.end() ? tokenizer_from_json(described->second)
-                                        : make_tokenizer(settings, text);
+  return (gone || !settings.from.empty()) && described != run.end() ? tokenizer_from_json(described->second)
+                                                                    : make_tokenizer(settings, text);
 }
 
 template <class Data, class Size>

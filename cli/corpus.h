@@ -23,9 +23,9 @@ struct Corpus {
   Metadata metadata;
 };
 
-/// Opens the data. `run` is the metadata of a checkpoint of the run to go on with: its text keeps the
-/// tokenizer. Throws: FileError or ValueError for a text that cannot be read, is too short or has characters
-/// that its tokenizer does not know.
+/// Opens the data. `run` is the metadata of a checkpoint of the run to go on with, or to begin from: its text
+/// keeps the tokenizer. Throws: FileError or ValueError for a text that cannot be read, is too short or has
+/// characters that its tokenizer does not know.
 Corpus open_corpus(const Settings& settings, const Metadata& run = {});
 
 /// Throws: FileError if the text of a run is not where it was, with the advice to name its new place.

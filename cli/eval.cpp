@@ -42,7 +42,7 @@ int evaluate_run(const EvalRequest& request) {
     print_loss(evaluate([&](const Indices& ids) { return run.model(ids); }, corpus.validation));
     return 0;
   }
-  return print_score(run.settings, run.model) ? 0 : 1;
+  return check_score(print_score(run.settings, run.model)) ? 0 : 1;
 }
 
 }  // namespace

@@ -105,14 +105,16 @@ std::filesystem::path file_of_run(const std::filesystem::path& run) {
 }
 
 // A run is resumed with its settings, so the command line may have none of them, but for the place of its
-// text.
+// text and a larger number of steps.
 void check_resumable(const CLI::App& parser) {
   for (const CLI::Option* option : parser.get_options()) {
     const std::string name = option->get_name();
     const bool is_fixed = option->get_configurable() || name == "--run" || name == "--config";
-    if (option->count() > 0 && is_fixed && name != "--text") {
+    if (option->count() > 0 && is_fixed && name != "--text" && name != "--steps") {
       throw ValueError(
-          fmt::format("{} can't be changed: a run is resumed as it began. Start another one instead", name));
+          fmt::format("{} can't be changed: a run is resumed as it began. Begin another run with its weights "
+                      "by --from RUN",
+                      name));
     }
   }
 }
@@ -145,12 +147,26 @@ void add_file_options(CLI::App& parser, Settings& settings, const std::shared_pt
     check_text_of_run(parser, run);
     read_settings(file_of_run(run), parser, *from_file);
   };
+  const auto branch = [&, from_file](const std::string& run) {
+    if (!settings.resume.empty())
+      throw ValueError("--from and --resume exclude each other: a run has one beginning");
+    settings.from = run;
+    read_settings(file_of_run(run), parser, *from_file);
+  };
   const auto configure = [&, from_file](const std::string& file) { read_settings(file, parser, *from_file); };
   parser.option_defaults()->group("Settings");
   parser
       .add_option_function<std::string>(
           "--resume", resume,
-          "Continue this run, with its settings; --text FILE tells where its text has moved")
+          "Continue this run, with its settings; --text FILE tells where its text has moved, and --steps "
+          "gives it more steps")
+      ->type_name("RUN")
+      ->check(not_empty())
+      ->configurable(false);
+  parser
+      .add_option_function<std::string>(
+          "--from", branch,
+          "Begin with the weights and settings of this run; other options change its settings")
       ->type_name("RUN")
       ->check(not_empty())
       ->configurable(false);

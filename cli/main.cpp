@@ -68,7 +68,8 @@ int run(std::vector<std::string> arguments) {
   program.get_formatter()->column_width(26);
   program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const Command commands[] = {train_command(program), sample_command(program), eval_command(program),
-                              check_command(program), tasks_command(program),  info_command(program)};
+                              check_command(program), tasks_command(program),  runs_command(program),
+                              info_command(program)};
   try {
     arguments = prepared_arguments(program, std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes arguments from the last to the first

@@ -72,7 +72,7 @@ void print_loss(const Evaluation& evaluation) {
              std::exp(evaluation.loss), with_commas(evaluation.tokens));
 }
 
-bool print_score(const Settings& settings, const Model& model) {
+std::vector<Metric> print_score(const Settings& settings, const Model& model) {
   const std::unique_ptr<Task> task = make_task(settings.task);
   const TrainedModel examined = trained(model);
   Rng rng(score_seed);
@@ -82,6 +82,10 @@ bool print_score(const Settings& settings, const Model& model) {
   fmt::print("\n");
   for (const Metric& metric : metrics) print_metric(metric, width);
   for (const Exhibit& exhibit : task->exhibits(examined, rng)) print_exhibit(exhibit);
+  return metrics;
+}
+
+bool check_score(const std::vector<Metric>& metrics) {
   const auto missed = std::ranges::find_if_not(metrics, &Metric::reached);
   if (missed == metrics.end()) return true;
   print_error(fmt::format("the model has not learned the task: {} is {}, but {} is needed; try more --steps",

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <vector>
+
 #include "cli/model.h"
 #include "cli/settings.h"
 #include "fovea/train/loop/evaluate.h"
+#include "fovea/train/tasks/task.h"
 
 namespace fovea::cli {
 
@@ -10,7 +13,10 @@ namespace fovea::cli {
 void print_loss(const Evaluation& evaluation);
 
 /// Judges a model on instances of its task that it was not trained on. Prints each metric, and what else the
-/// task shows of the model, such as where it looks. Returns whether every metric has reached its limit.
-bool print_score(const Settings& settings, const Model& model);
+/// task shows of the model, such as where it looks.
+std::vector<Metric> print_score(const Settings& settings, const Model& model);
+
+/// Whether every metric has reached its limit; says on the standard error which one has not.
+bool check_score(const std::vector<Metric>& metrics);
 
 }  // namespace fovea::cli

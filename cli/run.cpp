@@ -77,11 +77,20 @@ Language language_of_ids() {
   return {encode, [](std::int64_t id) { return fmt::format(" {}", id); }, std::nullopt};
 }
 
+}  // namespace
+
 void load_weights(Model& model, const SafetensorsFile& file, const std::filesystem::path& checkpoint) {
   try {
     load_model(model, file, {.average = true});
   } catch (const LoadError& error) {
     const LoadReport& report = error.report;
+    if (!report.settings.empty()) {
+      const auto& [name, expected, found] = report.settings.front();
+      throw FileError(
+          fmt::format("the model of {} is not the one that the settings describe: {} is {} there, and {} "
+                      "in the settings",
+                      in_quotes(checkpoint.string()), name, in_quotes(found), in_quotes(expected)));
+    }
     throw FileError(
         fmt::format("the model of {} is not the one that the settings of the run describe: {} tensors are "
                     "missing in it, {} are "
@@ -90,8 +99,6 @@ void load_weights(Model& model, const SafetensorsFile& file, const std::filesyst
                     report.misshaped.size()));
   }
 }
-
-}  // namespace
 
 LoadedRun load_run(const std::filesystem::path& folder, bool best) {
   Settings settings = settings_of_run(folder);

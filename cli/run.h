@@ -23,6 +23,10 @@ struct LoadedRun {
   std::int64_t context = 0;
 };
 
+/// Loads the weights in a checkpoint, averaged ones if there are any. Throws: FileError, in a sentence, if
+/// the model is another one.
+void load_weights(Model& model, const SafetensorsFile& file, const std::filesystem::path& checkpoint);
+
 /// Loads the latest checkpoint of a run, or the one with the lowest validation loss; with averaged weights if
 /// the run has them. Throws: FileError if the folder is not a run, or has no such checkpoint.
 LoadedRun load_run(const std::filesystem::path& folder, bool best);

@@ -35,12 +35,14 @@ struct Settings {
   std::int64_t patience = 0;
   std::int64_t checkpoint_every = 500;
   std::int64_t keep_checkpoints = 2;
+  bool no_checkpoints = false;
   std::int64_t max_tokens = 0;
 
   std::string note;  ///< what the command line asked for and does not happen; empty if there is no such thing
 
   std::string run;
   std::string resume;
+  std::string from;  ///< the run whose settings and weights this one begins with
   double minutes = 0;
   int threads = fovea::threads();
 };

@@ -14,6 +14,7 @@
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/score_file.h"
 #include "cli/settings.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
@@ -73,12 +74,53 @@ RunFolder new_folder(const Settings& settings, const std::string& settings_text)
   return folder;
 }
 
-Corpus open_corpus_of(const Settings& settings) {
-  if (settings.resume.empty()) return open_corpus(settings);
-  check_text_is_there(settings);
-  const std::optional<fs::path> checkpoint = latest_checkpoint(settings.resume);
-  return checkpoint ? open_corpus(settings, read_safetensors_header(*checkpoint).metadata)
-                    : open_corpus(settings);
+// The checkpoint of the run that is continued, or that this one begins from.
+std::optional<fs::path> checkpoint_before(const Settings& settings) {
+  if (settings.resume.empty() && settings.from.empty()) return std::nullopt;
+  const fs::path run = settings.resume.empty() ? settings.from : settings.resume;
+  const std::optional<fs::path> checkpoint = latest_checkpoint(run);
+  if (!checkpoint && (!settings.from.empty() || settings.no_checkpoints)) {
+    throw FileError(fmt::format("the run {} has no checkpoint, so there is nothing to {}",
+                                detail::in_quotes(run.string()),
+                                settings.from.empty() ? "continue" : "begin from"));
+  }
+  return checkpoint;
+}
+
+// Another run's text may be a new one, but the tokens are the same.
+Corpus open_corpus_of(const Settings& settings, const std::optional<fs::path>& checkpoint) {
+  if (!settings.resume.empty()) check_text_is_there(settings);
+  if (!checkpoint) return open_corpus(settings);
+  Metadata metadata = read_safetensors_header(*checkpoint).metadata;
+  if (!settings.from.empty()) metadata.erase("data");
+  return open_corpus(settings, metadata);
+}
+
+// A run may be given more steps where those that it has taken had the learning rates that they would have
+// had.
+void check_more_steps(const Settings& settings, const Settings& before, std::int64_t taken) {
+  if (settings.recipe.steps < taken) {
+    throw ValueError(
+        fmt::format("--steps {}: the run has taken {} steps already", settings.recipe.steps, taken));
+  }
+  const Schedule now = make_schedule(settings.recipe), then = make_schedule(before.recipe);
+  for (std::int64_t step = 0; step < taken; ++step) {
+    if (now(step) == then(step)) continue;
+    throw ValueError(
+        fmt::format("--steps {}: the learning rates of the {} steps that the run has taken followed from its "
+                    "{} steps, so it "
+                    "can't be given more; begin another run with its weights by --from {}",
+                    settings.recipe.steps, taken, before.recipe.steps, detail::printable(settings.resume)));
+  }
+}
+
+// Keeps a larger number of steps as the run's own, so that it counts whenever the run is resumed.
+void extend(const Settings& settings, const std::string& settings_text, std::int64_t taken,
+            const RunFolder& folder) {
+  const Settings before = settings_of_run(folder.path());
+  if (before.recipe.steps == settings.recipe.steps) return;
+  check_more_steps(settings, before, taken);
+  folder.write(settings_file, settings_text);
 }
 
 // A run that was killed before its first checkpoint is resumed from its beginning.
@@ -87,6 +129,7 @@ Run open_run(const Settings& settings, RunFolder folder, Trainer& trainer, const
   if (checkpoint) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
   return Run(std::move(folder), trainer,
              {.resume = checkpoint.has_value(),
+              .checkpoints = !settings.no_checkpoints,
               .checkpoint_every = settings.checkpoint_every,
               .keep_checkpoints = settings.keep_checkpoints,
               .metadata = corpus.metadata});
@@ -133,10 +176,21 @@ std::string status_text(const TrainerStatus& status, StopReason reason, double s
   return text + fmt::format("{:<10} {}\n", "run", detail::printable(folder.string()));
 }
 
-// Prints what a model has learned. Returns whether that is enough.
-bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trainer, const fs::path& folder) {
-  // A task is scored as `fovea eval` does it: with averaged weights, if there are any.
-  if (settings.text.empty()) return print_score(settings, load_run(folder, /*best=*/false).model);
+// The model with the averaged weights, if there are any: what `fovea eval` would load.
+Model trained_model(const Model& model, const Trainer& trainer) {
+  Model trained = clone(model);
+  load(trained, model_state({.state = state(trainer)}, {.average = true}));
+  return trained;
+}
+
+// Prints what a model has learned, and keeps its score. Returns whether that is enough.
+bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trainer, const Model& model,
+                   const RunFolder& folder) {
+  if (settings.text.empty()) {
+    const std::vector<Metric> metrics = print_score(settings, trained_model(model, trainer));
+    folder.write(score_file, score_text(metrics));
+    return check_score(metrics);
+  }
   const bool evaluated = trainer.status().evaluated_at == trainer.status().step;
   if (corpus.validation && !evaluated) {
     const EvaluationReport report = trainer.evaluate();
@@ -150,16 +204,18 @@ int train(const Settings& settings, const std::string& settings_text) {
   // A run that is resumed is locked before its checkpoint is read, which another program might replace.
   std::optional<RunFolder> opened;
   if (!settings.resume.empty()) opened = RunFolder::open(settings.resume);
-  const Corpus corpus = open_corpus_of(settings);
+  const std::optional<fs::path> checkpoint = checkpoint_before(settings);
+  const Corpus corpus = open_corpus_of(settings, checkpoint);
   Rng rng(settings.seed);
-  const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
+  Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
+  if (!settings.from.empty()) load_weights(model, load_safetensors(*checkpoint), *checkpoint);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(settings.recipe, named_parameters(model));
   std::optional<Interrupt> interrupt(std::in_place);
   Trainer trainer(model, *optimizer, corpus.training, trainer_options(settings, corpus));
   add_stop_conditions(trainer, settings, corpus, *interrupt);
   if (!opened) opened = new_folder(settings, settings_text);
-  const fs::path folder = opened->path();
   const Run run = open_run(settings, std::move(*opened), trainer, corpus);
+  if (!settings.resume.empty()) extend(settings, settings_text, trainer.status().step, run.folder());
 
   put(stdout, beginning_text(settings, corpus, trainer, run));
   Progress progress(stdout);
@@ -168,20 +224,24 @@ int train(const Settings& settings, const std::string& settings_text) {
   // The Run saves before this is called, unless the error is that it can't.
   trainer.on_failure([&] {
     progress.end_line();
-    put(stdout,
-        fmt::format("\n{:<10} {}: the latest checkpoint is {}\n", "run", detail::printable(folder.string()),
-                    latest_checkpoint(folder)->filename().string()));
+    const std::optional<fs::path> latest = latest_checkpoint(run.folder().path());
+    if (!latest) return;
+    put(stdout, fmt::format("\n{:<10} {}: the latest checkpoint is {}\n", "run",
+                            detail::printable(run.folder().path().string()), latest->filename().string()));
   });
   const StopReason reason = trainer.run();
   progress.end_line();
-  put(stdout, status_text(trainer.status(), reason, progress.seconds(), folder));
+  const fs::path& path = run.folder().path();
+  put(stdout, status_text(trainer.status(), reason, progress.seconds(), path));
   if (reason == StopReason::interrupted) {
-    print_error(fmt::format("interrupted at step {}; continue with: fovea train --resume {}",
-                            trainer.status().step, detail::printable(folder.string())));
+    print_error(fmt::format("interrupted at step {}; {}", trainer.status().step,
+                            settings.no_checkpoints ? "nothing was saved, as --no-checkpoints asks"
+                                                    : fmt::format("continue with: fovea train --resume {}",
+                                                                  detail::printable(path.string()))));
     return interrupt->exit_status();
   }
   interrupt.reset();  // all is saved, so that a signal may end the program at once
-  return report_result(settings, corpus, trainer, folder) ? 0 : 1;
+  return report_result(settings, corpus, trainer, model, run.folder()) ? 0 : 1;
 }
 
 }  // namespace

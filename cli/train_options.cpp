@@ -232,6 +232,8 @@ void add_run_options(CLI::App& parser, Settings& settings) {
   add_value(parser, "--keep-checkpoints", settings.keep_checkpoints,
             "Number of latest checkpoints to keep, besides the best one")
       ->check(count(1));
+  add_switch(parser, "--no-checkpoints", settings.no_checkpoints,
+             "Save logs and results only, as for a sweep of many runs; the run can't be resumed");
   add_value(parser, "--max-tokens", settings.max_tokens, "Stop after training on this many tokens; 0: never")
       ->check(count(0, std::numeric_limits<std::int64_t>::max()));
   add_value(parser, "--minutes", settings.minutes, "Save and stop after this many minutes; 0: never")

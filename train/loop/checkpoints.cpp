@@ -52,7 +52,7 @@ class SizeCheck {
     const std::int64_t head_size = attention.head_size.value_or(d_model / heads);
     check_shape("token_embedding.table", {config_.vocabulary, d_model});
     if (config_.positions == Positions::learned) {
-      check_shape("position_embedding.learned.table", {config_.context, d_model});
+      check_shape("position_embedding.table", {config_.context, d_model});
     }
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       const std::string block = fmt::format("blocks.{}.", i);

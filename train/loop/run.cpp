@@ -115,7 +115,9 @@ void Run::start() {
     fail<FileError>("[Run] '{}' has a run already: set .resume to continue it, or choose another folder",
                     folder.string());
   }
-  checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
+  if (options_.checkpoints) {
+    checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
+  }
   // The checkpoint of step 0 comes before the logs: whatever is there when the run is killed, it can be
   // resumed.
   save();
@@ -150,7 +152,7 @@ void Run::listen() {
   trainer_.on_evaluation([this](const EvaluationReport& report) {
     saved_ = false;
     log_->evaluation(report);
-    if (report.best) checkpoints_->save_best(state(trainer_), metadata());
+    if (report.best && options_.checkpoints) checkpoints_->save_best(state(trainer_), metadata());
   });
   trainer_.on_step_end([this](std::optional<StopReason> stop) {
     const std::int64_t every = options_.checkpoint_every;
@@ -179,6 +181,7 @@ Metadata Run::metadata() {
 }
 
 void Run::save() {
+  if (!options_.checkpoints) return;
   checkpoints_->save(trainer_.status().step, state(trainer_), metadata());
   saved_ = true;
 }

@@ -15,7 +15,7 @@ namespace fovea {
 namespace {
 
 GptConfig base() { return {.vocabulary = 11, .context = 7, .d_model = 12, .heads = 2, .layers = 3}; }
-const Indices ids({2, 5}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3});
+const Indices ids({{3, 1, 4, 1, 5}, {9, 2, 6, 5, 3}});
 
 struct Change {
   const char* option;

@@ -20,6 +20,7 @@ class RunLog;
 
 struct RunOptions {
   bool resume = false;                ///< continue from the folder's latest checkpoint
+  bool checkpoints = true;            ///< false: only logs are written, and the run can't be resumed
   std::int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: only when training stops
   std::int64_t keep_checkpoints = 2;  ///< how many of the latest checkpoints are kept, besides the best
   Metadata metadata = {};  ///< saved in every checkpoint, such as the configuration and the tokenizer
@@ -63,6 +64,7 @@ class FOVEA_API Run {
   Run& operator=(const Run&) = delete;
   ~Run();
 
+  const RunFolder& folder() const { return folder_; }
   /// A line that the user should read before a resumed run goes on: that another build of Fovea trained it
   /// until then, as another compiler or another processor makes one. Empty if there is nothing to say.
   const std::string& notice() const { return notice_; }

@@ -1,0 +1,37 @@
+#include "cli/score_file.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "fovea/autograd/base/error.h"
+#include "train/io/file.h"
+
+namespace fovea::cli {
+
+using nlohmann::json;
+
+std::string score_text(const std::vector<Metric>& metrics) {
+  json list = json::array();
+  for (const Metric& metric : metrics) {
+    list.push_back({{"name", metric.name}, {"value", metric.value}, {"reached", metric.reached()}});
+  }
+  return list.dump() + "\n";
+}
+
+std::vector<ScoreEntry> read_score(const std::filesystem::path& run) {
+  const std::filesystem::path file = run / score_file;
+  if (!std::filesystem::exists(file)) return {};
+  try {
+    std::vector<ScoreEntry> score;
+    const detail::MappedFile bytes("read_score", file);
+    for (const json& entry : json::parse(bytes.text())) {
+      score.push_back({entry.at("name").get<std::string>(), entry.at("value").get<double>(),
+                       entry.at("reached").get<bool>()});
+    }
+    return score;
+  } catch (const json::exception&) {
+    throw FileError(fmt::format("{} is not a list of metrics, as fovea train writes it", file.string()));
+  }
+}
+
+}  // namespace fovea::cli
