@@ -209,7 +209,7 @@ Corpus corpus_of_token_file(const Settings& settings, const std::string& name, c
 // The text that is learned, whichever system saved it. Of lines, the empty ones mean nothing, nor does the
 // last newline, so they are the same for the tokenizer too.
 std::string text_to_learn(const Settings& settings) {
-  const std::string text = clean_text(read_text(settings.text));
+  std::string text = clean_text(read_text(settings.text));
   if (!settings.lines && text.empty()) throw ValueError("the text is empty");
   if (!settings.lines) return text;
   std::string lines;

@@ -69,7 +69,7 @@ std::string checked_value(const SettingsEntry& entry, CLI::Option& option,
         file, entry.line,
         fmt::format("{} needs {}, and has {}", entry.name, name_of_kind(wanted), name_of_entry(entry.kind)));
   }
-  const std::string value = located(option, entry.value, file.parent_path());
+  std::string value = located(option, entry.value, file.parent_path());
   if (const std::string fault = fault_of(option, value); !fault.empty()) {
     refuse_setting(file, entry.line, fmt::format("{}: {}", entry.name, fault));
   }

@@ -29,15 +29,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last.back();
 }
 
+// Dashes before a name are often forgotten or too few, so they are not compared.
+std::string_view without_dashes(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
+  word = without_dashes(word);
   // A third of the letters may be wrong. The beginning of a name counts as one mistake.
   std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   const std::string* nearest = nullptr;
   for (const std::string& name : names) {
-    const bool begins = word.size() > 2 && name.starts_with(word);
-    const std::size_t mistakes = begins ? 1 : distance(word, name);
+    const std::string_view bare = without_dashes(name);
+    const bool begins = word.size() > 2 && bare.size() > word.size() && bare.starts_with(word);
+    const std::size_t mistakes = begins ? 1 : distance(word, bare);
     if (mistakes < least) {
       least = mistakes;
       nearest = &name;

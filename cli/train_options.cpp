@@ -138,6 +138,8 @@ Reason without_effect_on_data(const std::string& name, const Settings& settings)
                        name == "--tokenizer" || name == "--merges";
   if (settings.text.empty()) return of_text ? Reason("on a task: choose --text FILE") : std::nullopt;
   if (name == "--task") return "on a text";
+  if (name == "--evaluate-every" && settings.validation == 0)
+    return "where nothing is held out: choose a --validation above 0";
   if (name == "--merges" && settings.tokenizer != "byte-pairs")
     return "on this tokenizer: choose --tokenizer byte-pairs";
   return std::nullopt;
@@ -159,7 +161,8 @@ Reason without_effect_on_optimizer(const std::string& name, const Recipe& recipe
 }
 
 Reason without_effect_on_model(const CLI::Option& option, const Settings& settings) {
-  const std::string name = option.get_name(), group = option.get_group();
+  const std::string name = option.get_name();
+  const std::string& group = option.get_group();
   const bool only_gpt = group == gpt_group || group == attention_group || group == mlp_group;
   const GptConfig& model = settings.recipe.model;
   const MlpKind mlp = model.block.mlp;
@@ -248,8 +251,8 @@ void add_run_options(CLI::App& parser, Settings& settings) {
 
 std::optional<std::string> without_effect(const CLI::Option& option, const Settings& settings) {
   const std::string name = option.get_name();
-  if (const auto reason = without_effect_on_data(name, settings)) return reason;
-  if (const auto reason = without_effect_on_optimizer(name, settings.recipe)) return reason;
+  if (auto reason = without_effect_on_data(name, settings)) return reason;
+  if (auto reason = without_effect_on_optimizer(name, settings.recipe)) return reason;
   return without_effect_on_model(option, settings);
 }
 
