@@ -11,7 +11,11 @@ volatile std::sig_atomic_t received = 0;
 extern "C" {
 static void remember(int signal) {
   received = signal;
-  for (const int each : handled) std::signal(each, SIG_DFL);
+  for (const int each : handled) {
+    struct sigaction now {};
+    sigaction(each, nullptr, &now);
+    if (now.sa_handler == remember) std::signal(each, SIG_DFL);  // one that is ignored stays so
+  }
 }
 }
 

@@ -36,6 +36,9 @@ TEST_CASE("Interrupt: a signal that was ignored stays ignored", "[trainer]") {
     const Interrupt interrupt;
     std::raise(SIGINT);
     CHECK_FALSE(interrupt.requested());
+    std::raise(SIGTERM);
+    CHECK(handler_of(SIGTERM) == SIG_DFL);
+    CHECK(handler_of(SIGINT) == SIG_IGN);
   }
   CHECK(handler_of(SIGINT) == SIG_IGN);
   std::signal(SIGINT, before);
