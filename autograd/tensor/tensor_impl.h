@@ -13,6 +13,7 @@ namespace fovea::detail {
 // What a tensor asks of the node that computed it. The graph defines these.
 struct Node;
 struct TensorImpl;
+struct Buffer;
 FOVEA_API void retain(Node* node) noexcept;
 FOVEA_API void release(Node* node) noexcept;
 bool is_leaf(const Node& node);
@@ -27,7 +28,8 @@ struct alignas(pool::alignment) Buffer {
   std::size_t bytes = 0;
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
-  static Ref<Buffer> allocate(std::size_t bytes);
+  /// Room for the elements of a shape. Throws: ShapeError, as `numel`; MemoryError.
+  static Ref<Buffer> allocate(const Shape& shape, std::size_t element_size);
 };
 void retain(Buffer* buffer) noexcept;
 void release(Buffer* buffer) noexcept;
