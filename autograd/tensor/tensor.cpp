@@ -89,6 +89,7 @@ T* writable_data(const Tensor& x) {
         "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
         to_string(impl.shape), op_name(*impl.node));
   }
+  check_no_rule_reads(*impl.buffer);
   impl.buffer->version.fetch_add(1, std::memory_order_relaxed);
   return const_cast<T*>(data);
 }

@@ -18,6 +18,8 @@ FOVEA_API void retain(Node* node) noexcept;
 FOVEA_API void release(Node* node) noexcept;
 bool is_leaf(const Node& node);
 const char* op_name(const Node& node);
+/// Throws: GraphError if a rule that runs on this thread was given the array to read.
+void check_no_rule_reads(const Buffer& array);
 /// The node of a leaf with that value and gradient accumulator.
 Ref<Node> make_leaf(const TensorImpl& value);
 
