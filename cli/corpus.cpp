@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,10 +38,36 @@ constexpr std::int64_t longest_line = 1024;
 constexpr std::uint64_t split_seed = 0x5eed;
 
 // The FNV-1a hash tells texts apart, but is no protection against forgery.
+class Fingerprint {
+ public:
+  void add(std::string_view bytes) {
+    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    size_ += bytes.size();
+  }
+  std::string text() const { return fmt::format("{} bytes, fnv1a {:016x}", size_, hash_); }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+  std::uint64_t size_ = 0;
+};
+
 std::string fingerprint(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return fmt::format("{} bytes, fnv1a {:016x}", bytes.size(), hash);
+  Fingerprint whole;
+  whole.add(bytes);
+  return whole.text();
+}
+
+// Of a file that may be larger than memory.
+std::string fingerprint_of_file(const std::filesystem::path& path) {
+  const detail::InputFile file("read_text", path);
+  Fingerprint whole;
+  std::string part;
+  for (std::uint64_t at = 0; at < file.size(); at += part.size()) {
+    part.resize(std::min<std::uint64_t>(file.size() - at, std::uint64_t{1} << 20));
+    file.read(at, std::as_writable_bytes(std::span(part)));
+    whole.add(part);
+  }
+  return whole.text();
 }
 
 // Throws: ValueError unless the data are those of the run. A new run has no metadata yet.
@@ -199,7 +228,7 @@ Corpus corpus_of_token_file(const Settings& settings, const std::string& name, c
   };
   if (settings.lines) refuse("--lines", "lines");
   if (settings.tokenizer != Settings{}.tokenizer) refuse("--tokenizer", "text");
-  const std::string found = fingerprint(detail::MappedFile("read_text", settings.text).text());
+  const std::string found = fingerprint_of_file(settings.text);
   check_fingerprint(found, run);
   Corpus corpus = corpus_of_tokens(TokenData::open(settings.text), settings);
   corpus.metadata["data"] = found;

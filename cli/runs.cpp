@@ -48,8 +48,8 @@ struct RunSummary {
 // Takes the last step and the evaluations from a log, whose last line may be cut off.
 void read_log(const fs::path& file, RunSummary& run) {
   if (!fs::exists(file)) return;
-  const detail::MappedFile bytes("runs", file);
-  std::string_view text = bytes.text();
+  const std::string log = detail::read_file("runs", file);
+  std::string_view text = log;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));

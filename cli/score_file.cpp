@@ -23,8 +23,7 @@ std::vector<ScoreEntry> read_score(const std::filesystem::path& run) {
   if (!std::filesystem::exists(file)) return {};
   try {
     std::vector<ScoreEntry> score;
-    const detail::MappedFile bytes("read_score", file);
-    for (const json& entry : json::parse(bytes.text())) {
+    for (const json& entry : json::parse(detail::read_file("read_score", file))) {
       score.push_back({entry.at("name").get<std::string>(), entry.at("value").get<double>(),
                        entry.at("reached").get<bool>()});
     }

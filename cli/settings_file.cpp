@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
 
 #include "autograd/base/text.h"
 #include "fovea/autograd/base/error.h"
@@ -17,9 +18,9 @@ namespace {
 
 // An empty file is one without settings, so `read_text`, which refuses it, does not do here.
 toml::table parse(const std::filesystem::path& file) {
-  const detail::MappedFile bytes("read_settings_file", file);
+  const std::string bytes = detail::read_file("read_settings_file", file);
   try {
-    return toml::parse(clean_text(bytes.text()));
+    return toml::parse(clean_text(bytes));
   } catch (const toml::parse_error& error) {
     refuse_setting(file, error.source().begin.line,
                    fmt::format("this is not TOML, in which each name stands once, numbers are decimal and "

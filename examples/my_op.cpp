@@ -1,5 +1,6 @@
-// An op with a gradient rule of its own, defined outside the library, and checked.
+// Ops with gradient rules of their own, defined outside the library, and checked.
 //
+//   softsign(x) = x / (1 + |x|),     d softsign / dx = 1 / (1 + |x|)^2
 //   softplus(x) = log(1 + exp(x)),   d softplus / dx = sigmoid(x)
 
 #include <fmt/core.h>
@@ -7,6 +8,14 @@
 #include <cmath>
 
 #include "fovea/fovea.h"
+
+// [elementwise]
+fovea::Tensor softsign(const fovea::Tensor& x) {
+  return fovea::elementwise(
+      "softsign", x, [](auto v) { return v / (1 + std::abs(v)); },
+      [](const fovea::Tensor& x) { return 1.0 / pow(1.0 + abs(x), 2); });
+}
+// [elementwise]
 
 // [op]
 fovea::Tensor softplus(const fovea::Tensor& x) {
@@ -38,5 +47,5 @@ int main() {
     if (!report.passed()) return 1;
   }
   // [check]
-  return 0;
+  return fovea::gradcheck(softsign, {{"x", x}}, {.order = 2}) ? 0 : 1;
 }

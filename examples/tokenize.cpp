@@ -56,7 +56,7 @@ int main() {
 
   // [token_file]
   data.save(folder / "input.tokens");
-  const TokenData mapped = TokenData::open(folder / "input.tokens");
+  const TokenData in_file = TokenData::open(folder / "input.tokens");
   // [token_file]
 
   // [batches]
@@ -84,6 +84,6 @@ int main() {
   std::filesystem::remove_all(folder);
   const bool right = same == "The key, the keys\xFF" && marked == "The k<unk>y" && bytes.size() == 256 &&
                      loaded.size() == pairs.size() && any->size() == characters.size() &&
-                     mapped.size() == data.size() && unseen.size() == 1;
+                     in_file.size() == data.size() && unseen.size() == 1;
   return right ? 0 : 1;
 }

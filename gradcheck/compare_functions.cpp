@@ -1,6 +1,7 @@
 #include <cmath>
 #include <utility>
 
+#include "autograd/graph/thread_modes.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
@@ -62,6 +63,7 @@ void compare_derivatives(const std::vector<Tensor>& actual, const std::vector<Te
 
 GradcheckReport compare_functions(const NamedFunction& f, const NamedFunction& expected, const Inputs& inputs,
                                   const GradcheckOptions& options, double roundings) {
+  const detail::WithGraph scope;
   const detail::Clock::time_point start = detail::Clock::now();
   std::vector<NamedTensor> copies;
   std::vector<std::string> names{"output"};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "autograd/base/fail.h"
+#include "autograd/graph/thread_modes.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
 #include "gradcheck/arguments.h"
@@ -166,6 +167,7 @@ void check_in_place(const Subject& subject, const GradcheckOptions& options, Gra
 
 GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f, const std::vector<NamedTensor>& tensors,
                                    const GradcheckOptions& options) {
+  const detail::WithGraph scope;
   const Clock::time_point start = Clock::now();
   check_arguments(tensors, options);
   for (const auto& [name, x] : tensors) {
@@ -181,6 +183,7 @@ GradcheckReport gradcheck_in_place(const std::function<Tensor()>& f, const std::
 }
 
 GradcheckReport detail::gradcheck_subject(const MakeSubject& make, const GradcheckOptions& options) {
+  const WithGraph scope;
   const Clock::time_point start = Clock::now();
   const Subject subject = make(f64);
   check_arguments(subject.tensors, options);

@@ -62,7 +62,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t d_model, std::int64_t heads_
         heads, key_value_heads);
   }
   check_options(options);
-  const std::int64_t q_size = heads * head_size, kv_size = key_value_heads * head_size;
+  const std::int64_t q_size = numel({heads, head_size}), kv_size = numel({key_value_heads, head_size});
   Wq = uniform_weight(d_model, q_size, rng);
   Wk = uniform_weight(d_model, kv_size, rng);
   Wv = uniform_weight(d_model, kv_size, rng);

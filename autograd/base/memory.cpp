@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
-#include <new>
+#include <pthread.h>
 
+#include "autograd/base/fail.h"
 #include "autograd/base/pool.h"
+#include "autograd/base/text.h"
 
 // Under the address sanitizer blocks are not reused, so that it sees every use of a freed one.
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,7 +42,10 @@ std::size_t large_size(std::size_t index) { return (std::size_t{1} << index / 4)
 
 void* system_allocate(std::size_t bytes) {
   void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (!block) throw std::bad_alloc();
+  if (!block) {
+    fail<MemoryError>("[memory] the system has no {} bytes left",
+                      detail::with_commas(static_cast<std::int64_t>(bytes)));
+  }
   return block;
 }
 
@@ -54,8 +59,18 @@ struct Shared {
   std::atomic<std::int64_t> held{0};  // asked of the system and not yet returned
 };
 
+Shared& shared();
+
+// A child that is forked while another thread holds the lock would wait for it for ever, so fork takes it.
+Shared& make_shared() {
+  auto* made = new Shared;
+  pthread_atfork([] { shared().mutex.lock(); }, [] { shared().mutex.unlock(); },
+                 [] { shared().mutex.unlock(); });
+  return *made;
+}
+
 Shared& shared() {
-  static Shared& instance = *new Shared;
+  static Shared& instance = make_shared();
   return instance;
 }
 
@@ -163,6 +178,16 @@ void give_small(void* memory, std::size_t index) {
   if (++to.count[index] > thread_cache_limit || !mine) to.give_back(index, mine ? thread_cache_limit / 2 : 0);
 }
 
+// What is kept for reuse is given back before the system's refusal counts.
+void* system_allocate_large(std::size_t bytes) {
+  try {
+    return system_allocate(bytes);
+  } catch (const MemoryError&) {
+    release_cached_memory();
+    return system_allocate(bytes);
+  }
+}
+
 void* take_large(std::size_t bytes) {
   const LargeClass size = large_class(bytes);
   Shared& s = shared();
@@ -173,7 +198,7 @@ void* take_large(std::size_t bytes) {
       return block;
     }
   }
-  void* block = system_allocate(size.bytes);
+  void* block = system_allocate_large(size.bytes);
   s.held.fetch_add(static_cast<std::int64_t>(size.bytes), std::memory_order_relaxed);
   return block;
 }

@@ -4,7 +4,11 @@
 #include <condition_variable>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <pthread.h>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -74,7 +78,7 @@ class Workers {
     if (!busy) return job.work();
     {
       std::lock_guard lock(mutex_);
-      while (static_cast<int>(threads_.size()) < workers - 1) threads_.emplace_back([this] { loop(); });
+      start_threads(workers - 1);
       job_ = &job;
       wanted_ = workers - 1;
       ++posted_;
@@ -94,6 +98,15 @@ class Workers {
   }
 
  private:
+  // A thread that the system refuses is left out: those that run, the caller at least, do its work.
+  void start_threads(int wanted) {
+    try {
+      while (static_cast<int>(threads_.size()) < wanted) threads_.emplace_back([this] { loop(); });
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
   static constexpr int spins = 1 << 12;  // some tens of microseconds
 
   void close() {
@@ -136,10 +149,26 @@ class Workers {
   bool stop_ = false;
 };
 
-void run_on(int workers, Job& job) {
-  static Workers pool;
-  pool.run(workers, job);
-}
+// The pool of this process; its threads are joined when the process ends. A forked child has none of its
+// parent's threads: it leaves the parent's pool as it is, which no one can join or unlock, and gets its own.
+class ProcessWorkers {
+ public:
+  static ProcessWorkers& instance() {
+    static ProcessWorkers only;
+    return only;
+  }
+  Workers& workers() { return *workers_; }
+
+ private:
+  ProcessWorkers() {
+    pthread_atfork(nullptr, nullptr, [] {
+      (void)instance().workers_.release();
+      instance().workers_ = std::make_unique<Workers>();
+    });
+  }
+
+  std::unique_ptr<Workers> workers_ = std::make_unique<Workers>();
+};
 
 }  // namespace
 
@@ -159,7 +188,7 @@ void run_chunks(std::int64_t chunks, ChunkFunction function, const void* context
     return;
   }
   Job job(chunks, function, context);
-  run_on(workers, job);
+  ProcessWorkers::instance().workers().run(workers, job);
   job.rethrow();
 }
 

@@ -8,7 +8,7 @@ namespace fovea::pool {
 inline constexpr std::size_t alignment = 64;
 
 /// A block of at least `bytes`, reused from earlier ones where possible: a warm training step asks the system
-/// for nothing. Throws: std::bad_alloc.
+/// for nothing. Throws: MemoryError.
 void* allocate(std::size_t bytes);
 void deallocate(void* block, std::size_t bytes) noexcept;
 

@@ -1,13 +1,40 @@
 #include "fovea/autograd/base/shape.h"
 
+#include <algorithm>
+
 #include "autograd/base/fail.h"
 
 namespace fovea {
 
+namespace {
+
+constexpr std::size_t most_axes = 63;  // sets of axes are bits of a word
+constexpr std::int64_t most_elements = std::int64_t{1}
+                                       << 58;  // their bytes can be counted, whatever the type
+
+[[noreturn]] void refuse_shape(const Shape& shape) {
+  if (shape.size() > most_axes) {
+    fail<ShapeError>("[shape] {} axes were asked for: a shape has at most {}", shape.size(), most_axes);
+  }
+  if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; })) {
+    fail<ShapeError>("[shape] {} has a negative size", to_string(shape));
+  }
+  fail<ShapeError>("[shape] {} has more elements than an array can have, 2^58: look for a size that is wrong",
+                   to_string(shape));
+}
+
+}  // namespace
+
 std::int64_t numel(const Shape& shape) {
   std::int64_t product = 1;
-  for (const std::int64_t size : shape) product *= size;
-  return product;
+  bool empty = false;
+  bool fits = shape.size() <= most_axes;
+  for (const std::int64_t size : shape) {
+    empty = empty || size == 0;
+    fits = fits && size >= 0 && !__builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product);
+  }
+  if (!fits || product > most_elements) refuse_shape(shape);
+  return empty ? 0 : product;
 }
 
 Strides contiguous_strides(const Shape& shape) {

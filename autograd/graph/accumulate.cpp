@@ -1,5 +1,6 @@
 #include "autograd/graph/accumulate.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -12,6 +13,23 @@ bool has_one_owner(const Tensor& x) {
 }
 
 }  // namespace
+
+bool fits(const Region& region, const Shape& shape, std::int64_t count) {
+  if (region.strides.size() != shape.size()) return false;
+  SmallVector<std::size_t, 5> axes;  // from the smallest step to the largest
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return true;
+    if (shape[axis] != 1) axes.push_back(axis);
+  }
+  std::ranges::sort(axes, {}, [&](std::size_t axis) { return region.strides[axis]; });
+  std::int64_t reach = 0;  // from the first element to the last, along the axes so far
+  for (const std::size_t axis : axes) {
+    const std::int64_t step = region.strides[axis];
+    if (step <= reach || step > (count - 1 - reach) / (shape[axis] - 1)) return false;
+    reach += step * (shape[axis] - 1);
+  }
+  return region.offset >= 0 && region.offset < count - reach;
+}
 
 void Cotangent::add(const Gradient& gradient, const OutputInfo& output, bool create_graph) {
   if (create_graph) {

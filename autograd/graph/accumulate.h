@@ -15,6 +15,9 @@ namespace detail {
 /// An op: zeros of a shape, with `part` at a region of it.
 Tensor scatter_region(const Tensor& part, const Shape& shape, const Region& region);
 
+/// Whether a region of that shape lies inside an array of `count` elements, no two of its own being one.
+bool fits(const Region& region, const Shape& shape, std::int64_t count);
+
 /// total += part, in place and outside the graph, where the array of `total` has no other owner.
 void add_in_place(const Tensor& total, const Tensor& part);
 

@@ -8,6 +8,7 @@
 #include "autograd/graph/accumulate.h"
 #include "autograd/graph/anomaly.h"
 #include "autograd/graph/node.h"
+#include "autograd/graph/running_rule.h"
 #include "autograd/graph/thread_modes.h"
 
 namespace fovea {
@@ -41,15 +42,18 @@ class Pass {
         retain_graph_(options.retain_graph || options.create_graph),
         create_graph_(options.create_graph),
         oldest_(options.oldest) {}
+  ~Pass() {
+    for (const Ref<Node>& node : claimed_) node->use.end_claim();
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
 
   // Starts from an output, with the cotangent given or 1.
   void seed(const Tensor& output, const Tensor& gradient) {
     const TensorImpl& impl = impl_of(output);
     if (!impl.node) {
-      fail<GraphError>(
-          "[backward] nothing to differentiate: no tensor that this value of shape {} was computed from "
-          "requires a gradient",
-          to_string(impl.shape));
+      fail<GraphError>("[backward] nothing to differentiate: the value of shape {} was not recorded. {}",
+                       to_string(impl.shape), why_not_recorded());
     }
     if (!gradient.defined() && output.numel() != 1) {
       fail<ShapeError>("[backward] the output has shape {}: give its gradient, or reduce it to one element",
@@ -69,23 +73,30 @@ class Pass {
   void run(const Arrive& arrive) {
     while (!waiting_.empty()) {
       Pending pending = take_newest();
-      const Node& node = *pending.node;
+      Node& node = *pending.node;
       arrive(pending);
       if (node.is_leaf() || node.sequence <= oldest_) continue;
-      run_rule(node, pending);
-      if (!retain_graph_) finished_.push_back(std::move(pending.node));
+      take_for_pass(node, retain_graph_);
+      if (retain_graph_) {
+        const EndShare end{node};
+        run_rule(node, pending);
+      } else {
+        claimed_.push_back(std::move(pending.node));
+        run_rule(node, pending);
+      }
     }
   }
 
   // Frees the graph of a pass in which all went well. Until then it is as it was, so that a pass that throws
   // can be tried again.
   void finish() {
-    for (const Ref<Node>& node : finished_) {
-      node->freed = true;
+    for (const Ref<Node>& node : claimed_) {
+      node->use.free();
       node->rule = nullptr;
       node->saved.clear();
       node->edges.clear();
     }
+    claimed_.clear();
   }
 
  private:
@@ -96,15 +107,27 @@ class Pass {
     return taken;
   }
 
-  void run_rule(const Node& node, const Pending& pending) {
-    if (node.freed) {
-      throw GraphError(
-          "[backward] this graph was freed by an earlier backward; pass {.retain_graph = true} there to "
-          "use it twice");
+  struct EndShare {
+    Node& node;
+    ~EndShare() { node.use.end_share(); }
+  };
+
+  const char* why_not_recorded() const {
+    if (recording_.before()) {
+      return "No tensor that it was computed from requires a gradient, or it was computed inside NoGrad";
     }
+    if (!modes.running_rule) return "Inside NoGrad no op is";
+    return "Inside a rule ops are only where the pass has {.create_graph = true}; vjp and the other "
+           "functions "
+           "of a Function record for themselves";
+  }
+
+  void run_rule(const Node& node, const Pending& pending) {
     SmallVector<Tensor, 1> totals;
     for (const Cotangent& cotangent : pending.cotangents) totals.push_back(cotangent.total());
     const std::span<const Tensor> cotangents(totals.data(), totals.size());
+    const RunningRule running{&node, cotangents, modes.running_rule};
+    const ScopedValue<const RunningRule*> scope(modes.running_rule, &running);
     const bool once = node.order == Order::once && create_graph_;
     const Gradients gradients = once ? gradients_of_once(node, cotangents) : gradients_of(node, cotangents);
     check(node, gradients);
@@ -158,8 +181,16 @@ class Pass {
       fail<GraphError>("[{}] its rule returned no gradient for input {}, which needs one", node.name, i);
     }
     const OutputInfo& input = node.edges[i].node->outputs[node.edges[i].output];
-    const bool fits = gradient.region || value.shape() == input.shape;
-    if (!fits || value.dtype() != input.dtype) {
+    if (gradient.region && !fits(*gradient.region, value.shape(), numel(input.shape))) {
+      fail<GraphError>(
+          "[{}] its rule returned a gradient {} for a region of input {} that is not inside it, or meets "
+          "itself: "
+          "offset {}, strides {}, input {}",
+          node.name, to_string(value.shape()), i, gradient.region->offset,
+          to_string(gradient.region->strides), to_string(input.shape));
+    }
+    const bool whole = gradient.region || value.shape() == input.shape;
+    if (!whole || value.dtype() != input.dtype) {
       fail<GraphError>("[{}] its rule returned a gradient {} {} for input {}, which is {} {}", node.name,
                        name_of(value.dtype()), to_string(value.shape()), i, name_of(input.dtype),
                        to_string(input.shape));
@@ -185,7 +216,7 @@ class Pass {
   bool retain_graph_;
   bool create_graph_;
   std::uint64_t oldest_;
-  std::vector<Ref<Node>> finished_;
+  std::vector<Ref<Node>> claimed_;  // whose rules have run, or run now, in a pass that frees the graph
   std::pmr::unsynchronized_pool_resource nodes_of_map_;
   std::pmr::map<std::uint64_t, Pending, std::greater<>> waiting_{&nodes_of_map_};
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/base/fail.h"
+#include "autograd/graph/thread_modes.h"
 #include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/graph/graph.h"
 
@@ -53,16 +54,19 @@ void check_same_shape(const char* name, const char* what, const Tensor& vector, 
 }  // namespace
 
 Tensor jacobian(const Function& f, const Tensor& x) {
+  const detail::WithGraph scope;
   const Tensor leaf = as_leaf(x);
   return rows_of_gradients(f(leaf), leaf);
 }
 
 Tensor hessian(const Function& f, const Tensor& x) {
+  const detail::WithGraph scope;
   const Tensor leaf = as_leaf(x);
   return rows_of_gradients(gradient_in_graph("hessian", f, leaf), leaf);
 }
 
 Tensor hvp(const Function& f, const Tensor& x, const Tensor& v) {
+  const detail::WithGraph scope;
   check_same_shape("hvp", "input", v, x);
   const Tensor leaf = as_leaf(x);
   const Tensor gradient = gradient_in_graph("hvp", f, leaf);
@@ -71,6 +75,7 @@ Tensor hvp(const Function& f, const Tensor& x, const Tensor& v) {
 }
 
 Tensor vjp(const Function& f, const Tensor& x, const Tensor& u) {
+  const detail::WithGraph scope;
   const Tensor leaf = as_leaf(x);
   const Tensor y = f(leaf);
   check_same_shape("vjp", "output", u, y);
@@ -79,6 +84,7 @@ Tensor vjp(const Function& f, const Tensor& x, const Tensor& u) {
 }
 
 Tensor jvp(const Function& f, const Tensor& x, const Tensor& v) {
+  const detail::WithGraph scope;
   check_same_shape("jvp", "input", v, x);
   const Tensor leaf = as_leaf(x);
   const Tensor y = f(leaf);

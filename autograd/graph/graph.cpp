@@ -116,6 +116,10 @@ void attach_node(const char* name, std::span<Tensor> values, TensorRefs inputs, 
 using detail::Node;
 
 Tensor Saved::operator[](std::size_t i) const {
+  if (i >= node_->saved.size()) {
+    fail<IndexError>("[{}] its rule asks for saved tensor {}, and the number of those it saved is {}",
+                     node_->name, i, node_->saved.size());
+  }
   const detail::SavedTensor& saved = node_->saved[i];
   if (!saved.value) return {};
   const std::uint64_t now = saved.value->buffer->version.load(std::memory_order_relaxed);
@@ -132,11 +136,19 @@ Tensor Saved::operator[](std::size_t i) const {
 }
 
 bool NeedsGradient::operator[](std::size_t input) const {
+  if (input >= node_->edges.size()) {
+    fail<IndexError>("[{}] its rule asks about input {}, and the number of its inputs is {}", node_->name,
+                     input, node_->edges.size());
+  }
   const detail::Edge& edge = node_->edges[input];
   return edge.node && edge.node->sequence >= oldest_;
 }
 
 const Shape& NeedsGradient::shape(std::size_t input) const {
+  if (!(*this)[input]) {
+    fail<GraphError>("[{}] its rule asks for the shape of input {}, which needs no gradient", node_->name,
+                     input);
+  }
   const detail::Edge& edge = node_->edges[input];
   return edge.node->outputs[edge.output].shape;
 }

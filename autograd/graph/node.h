@@ -30,10 +30,39 @@ struct OutputInfo {
   Dtype dtype = f32;
 };
 
+/// Which passes may run the rule of a node. Passes that retain the graph run it side by side. A pass that
+/// frees the graph has the node to itself, from when it reaches the node until it ends.
+class NodeUse {
+ public:
+  enum class Found { open, in_use, freed };
+
+  /// Both change something only where they return `open`.
+  Found share() noexcept {
+    std::int32_t passes = passes_.load(std::memory_order_relaxed);
+    do {
+      if (passes < 0) return passes == freed ? Found::freed : Found::in_use;
+    } while (!passes_.compare_exchange_weak(passes, passes + 1, std::memory_order_acquire));
+    return Found::open;
+  }
+  Found claim() noexcept {
+    std::int32_t passes = 0;
+    if (passes_.compare_exchange_strong(passes, claimed, std::memory_order_acquire)) return Found::open;
+    return passes == freed ? Found::freed : Found::in_use;
+  }
+
+  void end_share() noexcept { passes_.fetch_sub(1, std::memory_order_release); }
+  void end_claim() noexcept { passes_.store(0, std::memory_order_release); }
+  void free() noexcept { passes_.store(freed, std::memory_order_release); }
+
+ private:
+  static constexpr std::int32_t claimed = -1, freed = -2;
+  std::atomic<std::int32_t> passes_{0};  // how many share it now, or one of these
+};
+
 /// One recorded op, or a leaf, which has neither inputs nor a rule.
 struct Node {
   std::atomic<std::int32_t> references{0};
-  bool freed = false;
+  NodeUse use;
   Order order = Order::any;
   const char* name = "";
   std::uint64_t sequence = 0;  // order of creation: a node's inputs all have lower numbers

@@ -61,17 +61,14 @@ class FirstRun final : RecordHook {
 class Rerun {
  public:
   explicit Rerun(const Context& context)
-      : recording_(modes.recording, true),
-        anomaly_(modes.anomaly, context.anomaly),
-        hook_(modes.record_hook, nullptr),
+      : anomaly_(modes.anomaly, context.anomaly),
         state_(context.state ? context.state->open_rerun() : nullptr) {
     if (context.training) training_.emplace(Rng(*context.training));
   }
 
  private:
-  ScopedValue<bool> recording_;
+  WithGraph graph_;
   ScopedValue<bool> anomaly_;
-  ScopedValue<RecordHook*> hook_;
   std::shared_ptr<void> state_;
   EvalMode evaluation_;
   std::optional<TrainMode> training_;

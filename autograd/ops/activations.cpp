@@ -6,7 +6,6 @@
 namespace fovea {
 
 using detail::Block;
-using detail::In;
 using detail::map_unary;
 using detail::multiply_no_nan;
 using detail::unary_op;

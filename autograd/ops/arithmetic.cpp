@@ -69,6 +69,30 @@ Tensor affine(const Tensor& x, double a, double b) {
   });
 }
 
+namespace {
+
+Tensor& replace(const char* name, Tensor& x, Tensor value) {
+  if (x.is_leaf() && x.requires_grad()) {
+    fail<GraphError>(
+        "[{0}] x, shape {1}, is a leaf that requires a gradient, and x {0} y makes another tensor of it: "
+        "give "
+        "the result a name of its own, or change the elements by an optimizer or mutable_data",
+        name, to_string(x.shape()));
+  }
+  return x = std::move(value);
+}
+
+}  // namespace
+
+Tensor& operator+=(Tensor& x, const Tensor& y) { return replace("+=", x, x + y); }
+Tensor& operator-=(Tensor& x, const Tensor& y) { return replace("-=", x, x - y); }
+Tensor& operator*=(Tensor& x, const Tensor& y) { return replace("*=", x, x * y); }
+Tensor& operator/=(Tensor& x, const Tensor& y) { return replace("/=", x, x / y); }
+Tensor& operator+=(Tensor& x, double y) { return replace("+=", x, x + y); }
+Tensor& operator-=(Tensor& x, double y) { return replace("-=", x, x - y); }
+Tensor& operator*=(Tensor& x, double y) { return replace("*=", x, x * y); }
+Tensor& operator/=(Tensor& x, double y) { return replace("/=", x, x / y); }
+
 namespace detail {
 
 Tensor multiply_no_nan(const Tensor& dy, const Tensor& local) {
@@ -93,6 +117,10 @@ Tensor multiply_no_nan(const Tensor& dy, const Tensor& local) {
                   };
                   return broadcast_gradients(needs, of_dy, [&] { return multiply_no_nan(g, dy); });
                 });
+}
+
+void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::int64_t)>& f) {
+  kernels::parallel_for(n, kernels::elements_per_chunk, f);
 }
 
 void add_in_place(const Tensor& total, const Tensor& part) {

@@ -114,7 +114,7 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const AttentionOptions& optio
   return biased_and_masked(capped(times_shared(Q, transpose(K)), options.softcap), options, visible);
 }
 
-using Softmax = Tensor (*)(const Tensor&, std::int64_t);
+using Softmax = Tensor (*)(const Tensor&, Axis);
 
 // The weights of the keys (B, H, Tq, Tk), and of the sink (B, H, Tq, 1) if there is one.
 struct Weights {

@@ -116,6 +116,10 @@ Tensor where(const Bool& condition, double a, const Tensor& b) {
 
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum("maximum", a, b, std::greater<>()); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum("minimum", a, b, std::less<>()); }
+Tensor maximum(const Tensor& x, double b) { return maximum(x, scalar(b, x.dtype())); }
+Tensor minimum(const Tensor& x, double b) { return minimum(x, scalar(b, x.dtype())); }
+Tensor maximum(double a, const Tensor& x) { return maximum(scalar(a, x.dtype()), x); }
+Tensor minimum(double a, const Tensor& x) { return minimum(scalar(a, x.dtype()), x); }
 
 Tensor clamp(const Tensor& x, double low, double high) {
   if (!(low <= high)) fail<ValueError>("[clamp] the bounds [{}, {}] are not in order", low, high);

@@ -5,6 +5,7 @@
 #include "autograd/tensor/tensor_impl.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/ops.h"
+#include "fovea/autograd/ops/elementwise.h"
 
 // What elementwise ops share: loops over the elements of tensors, and rules made of local derivatives.
 namespace fovea::detail {
@@ -57,24 +58,12 @@ Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f
   return y;
 }
 
-/// dy * local, except that an exact zero in dy stays zero where `local` is not finite, so that the branch
-/// which `where` did not take sends no NaN back. It is an op, so it can be differentiated. Every rule that
-/// multiplies by a local derivative uses it.
-Tensor multiply_no_nan(const Tensor& dy, const Tensor& local);
-
-/// Which tensor the derivative of an elementwise function is written in: its input x or its output y.
-enum class In { x, y };
-
 /// An elementwise op y = value(x) whose local derivative dy/dx is a formula in x or y.
-///   value:      template <class T> (const Block<T>&) -> Block<T>
-///   derivative: (const Tensor& x or y) -> Tensor, made of ops
-template <class Value, class Derivative>
-Tensor unary_op(const char* name, const Tensor& x, const Value& value, In saved, Derivative derivative) {
-  const Tensor y = map_unary(x, value);
-  return record(name, y, {x}, {saved == In::x ? x : y},
-                [derivative](const Saved& kept, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {multiply_no_nan(dy, derivative(kept[0]))};
-                });
+///   value: template <class T> (const Block<T>&) -> Block<T>
+///   slope: (const Tensor& x or y) -> Tensor, made of ops
+template <class Value, class Slope>
+Tensor unary_op(const char* name, const Tensor& x, const Value& value, In in, const Slope& slope) {
+  return record_elementwise(name, map_unary(x, value), x, slope, in);
 }
 
 /// tanh'(x), with all digits where 1 - tanh(x)^2 would cancel.

@@ -23,10 +23,11 @@ struct PositionsById {
     // The count of id v is kept at v + 1, and becomes the start of v. Placing the positions of v then moves
     // it on to their end, which is the start of v + 1.
     const auto start_of = [&](std::int64_t i) { return static_cast<std::size_t>(ids[i]) + 1; };
-    for (std::int64_t i = 0; i < ids.numel(); ++i) ++starts[start_of(i)];
+    const std::int64_t n = ids.numel();
+    for (std::int64_t i = 0; i < n; ++i) ++starts[start_of(i)];
     std::int64_t before = 0;
     for (std::int64_t& start : starts) start = std::exchange(before, before + start);
-    for (std::int64_t i = 0; i < ids.numel(); ++i) {
+    for (std::int64_t i = 0; i < n; ++i) {
       positions[static_cast<std::size_t>(starts[start_of(i)]++)] = i;
     }
   }

@@ -14,7 +14,8 @@ namespace fovea::detail {
 inline std::int64_t count_ids(const char* op, const char* what, const Indices& ids, std::int64_t vocabulary,
                               std::optional<std::int64_t> ignored = {}) {
   std::int64_t kept = 0;
-  for (std::int64_t i = 0; i < ids.numel(); ++i) {
+  const std::int64_t n = ids.numel();
+  for (std::int64_t i = 0; i < n; ++i) {
     if (ids[i] == ignored) continue;
     if (ids[i] < 0 || ids[i] >= vocabulary) {
       fail<IndexError>("[{}] {} {} at position {} is outside the vocabulary of {}", op, what, ids[i],

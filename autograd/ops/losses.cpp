@@ -13,7 +13,7 @@ namespace {
 // log(1 + exp(x)), without overflow.
 Tensor softplus(const Tensor& x) {
   constexpr auto value = [](const auto& v) { return kernels::softplus(v); };
-  return detail::unary_op("softplus", x, value, detail::In::x, sigmoid);
+  return detail::unary_op("softplus", x, value, In::x, sigmoid);
 }
 
 // w softplus(x), and 0 where w is 0 even if x is infinite: what is certain and right costs nothing.

@@ -9,7 +9,6 @@
 namespace fovea {
 
 using detail::Block;
-using detail::In;
 using detail::map_binary;
 using detail::map_unary;
 using detail::multiply_no_nan;

@@ -190,7 +190,7 @@ Tensor reference::logsumexp(const Tensor& x, const Axes& axes, bool keep) {
   return reshape(y, reduced_shape(x.shape(), set, keep));
 }
 
-Indices argmax(const Tensor& x, std::int64_t axis) {
+Indices argmax(const Tensor& x, Axis axis) {
   const AxisSet set = to_set("argmax", x, axis);
   const std::int64_t n = count_reduced("argmax", x, set);
   const Groups groups(x, set);

@@ -7,8 +7,8 @@
 /// tests, and what is differentiated when the gradient of its gradient is asked for.
 namespace fovea::reference {
 
-FOVEA_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
-FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+FOVEA_API Tensor softmax(const Tensor& x, Axis axis = -1);
+FOVEA_API Tensor log_softmax(const Tensor& x, Axis axis = -1);
 FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false);
 FOVEA_API CrossEntropy cross_entropy(const Tensor& logits, const Indices& targets,
                                      const CrossEntropyOptions& options = {});

@@ -1,4 +1,4 @@
-#include <numeric>
+#include <algorithm>
 #include <optional>
 
 #include "autograd/graph/accumulate.h"
@@ -37,16 +37,26 @@ std::optional<Strides> strides_for(const Tensor& x, const Shape& shape) {
   return strides;
 }
 
-Shape infer_size(const Tensor& x, Shape shape) {
+// A position on an axis that may be counted from the back.
+std::int64_t from_front(std::int64_t position, std::int64_t size) {
+  return position < 0 ? position + size : position;
+}
+
+bool has_negative(const Shape& shape) {
+  return std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; });
+}
+
+Shape infer_size(const Tensor& x, const Shape& asked) {
+  Shape shape = asked;
   const auto unknown = std::ranges::find(shape, -1);
   if (unknown != shape.end()) {
     *unknown = 1;
-    const std::int64_t known = numel(shape);
+    const std::int64_t known = has_negative(shape) ? 0 : numel(shape);
     *unknown = known > 0 && x.numel() % known == 0 ? x.numel() / known : -1;
   }
-  if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }) || numel(shape) != x.numel()) {
+  if (has_negative(shape) || numel(shape) != x.numel()) {
     fail<ShapeError>("[reshape] {} elements of shape {} do not fit shape {}", x.numel(), to_string(x.shape()),
-                     to_string(shape));
+                     to_string(asked));
   }
   return shape;
 }
@@ -123,7 +133,7 @@ Tensor permute(const Tensor& x, const Axes& order) {
                 });
 }
 
-Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+Tensor transpose(const Tensor& x, Axis axis0, Axis axis1) {
   const std::size_t a = at(normalize_axis("transpose", axis0, x.rank()));
   const std::size_t b = at(normalize_axis("transpose", axis1, x.rank()));
   Shape shape = x.shape();
@@ -148,34 +158,35 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
                 });
 }
 
-Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+Tensor slice(const Tensor& x, Axis axis, Integer begin, Integer end, Integer step) {
   const std::size_t along = at(normalize_axis("slice", axis, x.rank()));
   const std::int64_t size = x.shape()[along];
-  const std::int64_t first = begin < 0 ? begin + size : begin;
-  const std::int64_t last = end < 0 ? end + size : end;
-  if (step < 1) fail<ValueError>("[slice] step {}: it must be at least 1", step);
+  const std::int64_t first = from_front(begin, size), last = from_front(end, size);
+  if (step < 1) fail<ValueError>("[slice] step {}: it must be at least 1", std::int64_t{step});
   if (first < 0 || last < first || last > size) {
-    fail<ShapeError>("[slice] range {} to {} is not inside axis {} of shape {}", begin, end, axis,
-                     to_string(x.shape()));
+    fail<ShapeError>("[slice] range {} to {} is not inside axis {} of shape {}", std::int64_t{begin},
+                     std::int64_t{end}, std::int64_t{axis}, to_string(x.shape()));
   }
+  // A longer step than the axis shows its first element too, and its stride might overflow.
+  const std::int64_t by = std::min<std::int64_t>(step, std::max<std::int64_t>(size, 1));
   Shape shape = x.shape();
   Strides strides = x.strides();
-  shape[along] = (last - first + step - 1) / step;
-  strides[along] *= step;
-  const Region region = slice_region(x.shape(), along, first, step);
+  shape[along] = (last - first + by - 1) / by;
+  strides[along] *= by;
+  const Region region = slice_region(x.shape(), along, first, by);
   return record("slice", view_of(x, shape, strides, impl_of(x).offset + first * x.strides()[along]), {x}, {},
                 [region](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
                   return {{dy, region}};
                 });
 }
 
-Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
+Tensor select(const Tensor& x, Axis axis, Integer position) {
   const std::size_t along = at(normalize_axis("select", axis, x.rank()));
   const std::int64_t size = x.shape()[along];
-  const std::int64_t index = position < 0 ? position + size : position;
+  const std::int64_t index = from_front(position, size);
   if (index < 0 || index >= size) {
-    fail<IndexError>("[select] position {} is outside axis {} of shape {}", position, axis,
-                     to_string(x.shape()));
+    fail<IndexError>("[select] position {} is outside axis {} of shape {}", std::int64_t{position},
+                     std::int64_t{axis}, to_string(x.shape()));
   }
   Shape shape = x.shape();
   Strides strides = x.strides();
@@ -188,11 +199,13 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position) {
                 });
 }
 
-std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes) {
+std::vector<Tensor> split(const Tensor& x, Axis axis, const Shape& sizes) {
   const std::int64_t size = x.size(axis);
-  if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != size) {
+  std::int64_t left = size;
+  for (const std::int64_t piece : sizes) left = piece < 0 || piece > left ? -1 : left - piece;
+  if (left != 0) {
     fail<ShapeError>("[split] sizes {} do not add up to {}, axis {} of shape {}", to_string(sizes), size,
-                     axis, to_string(x.shape()));
+                     std::int64_t{axis}, to_string(x.shape()));
   }
   std::vector<Tensor> pieces;
   std::int64_t begin = 0;
@@ -203,16 +216,16 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes
   return pieces;
 }
 
-std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts) {
+std::vector<Tensor> detail::split_equally(const Tensor& x, Axis axis, Integer parts) {
   const std::int64_t size = x.size(axis);
   if (parts < 1 || size % parts != 0) {
-    fail<ShapeError>("[split] axis {} of shape {} does not divide into {} equal pieces", axis,
-                     to_string(x.shape()), parts);
+    fail<ShapeError>("[split] axis {} of shape {} does not divide into {} equal pieces", std::int64_t{axis},
+                     to_string(x.shape()), std::int64_t{parts});
   }
   return split(x, axis, Shape(at(parts), size / parts));
 }
 
-Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
+Tensor concat(std::span<const Tensor> tensors, Axis axis) {
   if (tensors.empty()) throw ShapeError("[concat] no tensors to join: at least one is needed");
   const Tensor& first = tensors[0];
   const std::size_t along = at(normalize_axis("concat", axis, first.rank()));
@@ -225,9 +238,10 @@ Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
     if (others.size() == shape.size()) others[along] = shape[along];
     if (others != shape) {
       fail<ShapeError>("[concat] shapes {} and {} differ beyond axis {}", to_string(first.shape()),
-                       to_string(x.shape()), axis);
+                       to_string(x.shape()), std::int64_t{axis});
     }
     shape[along] += x.shape()[along];
+    (void)numel(shape);  // checks the sum, which could overflow with many more tensors
     begins.push_back(shape[along]);
   }
   const Tensor y = empty(shape, first.dtype());
@@ -246,11 +260,11 @@ Tensor concat(std::span<const Tensor> tensors, std::int64_t axis) {
         return gradients;
       });
 }
-Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis) {
+Tensor concat(std::initializer_list<Tensor> tensors, Axis axis) {
   return concat(std::span(tensors.begin(), tensors.size()), axis);
 }
 
-Tensor stack(std::span<const Tensor> tensors, std::int64_t axis) {
+Tensor stack(std::span<const Tensor> tensors, Axis axis) {
   if (tensors.empty()) throw ShapeError("[stack] no tensors to join: at least one is needed");
   const std::int64_t along = normalize_axis("stack", axis, tensors[0].rank() + 1);
   std::vector<Tensor> layers;
@@ -265,9 +279,11 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t axis) {
   }
   return concat(layers, along);
 }
-Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t axis) {
+Tensor stack(std::initializer_list<Tensor> tensors, Axis axis) {
   return stack(std::span(tensors.begin(), tensors.size()), axis);
 }
+
+Tensor Tensor::operator[](Integer i) const { return select(*this, 0, i); }
 
 Tensor clone(const Tensor& x) {
   return record("clone", copy_of(x), {x}, {},

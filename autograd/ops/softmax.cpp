@@ -149,15 +149,15 @@ Tensor log_softmax_of_rows(const Tensor& x) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, std::int64_t axis) { return along_axis("softmax", x, axis, softmax_of_rows); }
+Tensor softmax(const Tensor& x, Axis axis) { return along_axis("softmax", x, axis, softmax_of_rows); }
 
-Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+Tensor log_softmax(const Tensor& x, Axis axis) {
   return along_axis("log_softmax", x, axis, log_softmax_of_rows);
 }
 
-Tensor reference::softmax(const Tensor& x, std::int64_t axis) { return detail::weights_over(x, axis); }
+Tensor reference::softmax(const Tensor& x, Axis axis) { return detail::weights_over(x, axis); }
 
-Tensor reference::log_softmax(const Tensor& logits, std::int64_t axis) {
+Tensor reference::log_softmax(const Tensor& logits, Axis axis) {
   const Tensor x = detail::limit_of_infinity(logits, axis);
   const Tensor shifted = x - detail::shift_of(x, axis);
   const Tensor total = sum(exp(shifted), axis, keepdims);

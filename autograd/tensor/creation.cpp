@@ -25,12 +25,9 @@ Tensor generate(const Shape& shape, Dtype dtype, F value) {
 }  // namespace
 
 Tensor empty(const Shape& shape, Dtype dtype) {
-  for (const std::int64_t size : shape) {
-    if (size < 0) fail<ShapeError>("[empty] shape {} has a negative size", to_string(shape));
-  }
   detail::Ref<detail::TensorImpl> impl(new detail::TensorImpl);
   impl->dtype = dtype;
-  impl->buffer = detail::Buffer::allocate(static_cast<std::size_t>(numel(shape)) * size_of(dtype));
+  impl->buffer = detail::Buffer::allocate(shape, size_of(dtype));
   impl->shape = shape;
   impl->strides = contiguous_strides(shape);
   return detail::TensorAccess::handle(std::move(impl));
@@ -55,47 +52,18 @@ Tensor from_values(std::span<const double> values, const Shape& shape, Dtype dty
   return generate(shape, dtype, [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; });
 }
 
-Tensor tensor(std::initializer_list<double> values, Dtype dtype) {
-  return from_values({values.begin(), values.size()}, {static_cast<std::int64_t>(values.size())}, dtype);
+Tensor tensor(const NestedList<double>& values, Dtype dtype) {
+  std::vector<double> elements;
+  values.append_to(elements);
+  return from_values(elements, values.shape("tensor"), dtype);
 }
 
-Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Dtype dtype) {
-  std::vector<double> values;
-  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
-  for (const auto& row : rows) {
-    if (row.size() != columns) {
-      fail<ShapeError>("[tensor] rows of {} and {} elements: all must have the same", columns, row.size());
-    }
-    values.insert(values.end(), row.begin(), row.end());
-  }
-  return from_values(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
-                     dtype);
-}
-
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices,
-              Dtype dtype) {
-  std::vector<double> values;
-  Shape inner;
-  for (const auto& matrix : matrices) {
-    const Tensor part = tensor(matrix, f64);
-    if (!inner.empty() && part.shape() != inner) {
-      fail<ShapeError>("[tensor] matrices of shape {} and {}: all must have the same", to_string(inner),
-                       to_string(part.shape()));
-    }
-    inner = part.shape();
-    const std::vector<double> elements = part.to_vector();
-    values.insert(values.end(), elements.begin(), elements.end());
-  }
-  Shape shape{static_cast<std::int64_t>(matrices.size())};
-  for (const std::int64_t size : inner) shape.push_back(size);
-  return from_values(values, shape, dtype);
-}
-
-Tensor arange(std::int64_t n, Dtype dtype) {
+Tensor arange(Integer n, Dtype dtype) {
   return generate({n}, dtype, [](std::int64_t i) { return static_cast<double>(i); });
 }
 
-Tensor eye(std::int64_t n, Dtype dtype) {
+Tensor eye(Integer size, Dtype dtype) {
+  const std::int64_t n = size;
   return generate({n, n}, dtype, [n](std::int64_t i) { return i / n == i % n ? 1.0 : 0.0; });
 }
 

@@ -10,24 +10,11 @@
 namespace fovea {
 namespace {
 
-// Rows of an initializer list, one after the other. Throws: ShapeError if they differ in length.
-template <class T, class Row>
-std::vector<T> join_rows(const char* name, std::initializer_list<std::initializer_list<Row>> rows) {
-  std::vector<T> values;
-  for (const auto& row : rows) {
-    if (row.size() != rows.begin()->size()) {
-      fail<ShapeError>("[{}] rows of {} and {} elements: all must have the same", name, rows.begin()->size(),
-                       row.size());
-    }
-    values.insert(values.end(), row.begin(), row.end());
-  }
-  return values;
-}
-
-template <class Row>
-Shape shape_of(std::initializer_list<std::initializer_list<Row>> rows) {
-  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
-  return {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)};
+template <class Element, class T>
+std::vector<Element> elements_of(const NestedList<T>& values) {
+  std::vector<Element> elements;
+  values.append_to(elements);
+  return elements;
 }
 
 template <class F>
@@ -59,20 +46,19 @@ std::string print(const NdArray<T>& x, std::int64_t begin, std::size_t axis) {
 
 template <class T>
 NdArray<T>::NdArray(const Shape& shape)
-    : shape_(shape),
-      buffer_(detail::Buffer::allocate(static_cast<std::size_t>(fovea::numel(shape)) * sizeof(T))) {}
+    : shape_(shape), buffer_(detail::Buffer::allocate(shape, sizeof(T))) {}
 
 template <class T>
 NdArray<T>::NdArray(const Shape& shape, std::span<const T> values) : NdArray(shape) {
   if (static_cast<std::int64_t>(values.size()) != numel()) {
-    fail<ShapeError>("[dense] {} values for shape {}, which holds {}", values.size(), to_string(shape),
+    fail<ShapeError>("[nd_array] {} values for shape {}, which holds {}", values.size(), to_string(shape),
                      numel());
   }
   std::ranges::copy(values, writable());
 }
 
 template <class T>
-std::int64_t NdArray<T>::size(std::int64_t axis) const {
+std::int64_t NdArray<T>::size(Axis axis) const {
   return shape_[static_cast<std::size_t>(normalize_axis("size", axis, rank()))];
 }
 
@@ -100,16 +86,13 @@ NdArray<T> NdArray<T>::reshaped(const Shape& shape) const {
 template class NdArray<std::int64_t>;
 template class NdArray<std::uint8_t>;
 
-Indices::Indices(std::initializer_list<std::int64_t> values)
-    : NdArray({static_cast<std::int64_t>(values.size())}, std::span(values.begin(), values.size())) {}
-Indices::Indices(std::initializer_list<std::initializer_list<std::int64_t>> rows)
-    : NdArray(shape_of(rows), std::span<const std::int64_t>(join_rows<std::int64_t>("indices", rows))) {}
+Indices::Indices(std::initializer_list<NestedList<std::int64_t>> values)
+    : NdArray(NestedList(values).shape("indices"),
+              std::span<const std::int64_t>(elements_of<std::int64_t>(NestedList(values)))) {}
 
-Bool::Bool(std::initializer_list<bool> values)
-    : NdArray({static_cast<std::int64_t>(values.size())},
-              [&](std::uint8_t* out) { std::copy(values.begin(), values.end(), out); }) {}
-Bool::Bool(std::initializer_list<std::initializer_list<bool>> rows)
-    : NdArray(shape_of(rows), std::span<const std::uint8_t>(join_rows<std::uint8_t>("bool", rows))) {}
+Bool::Bool(std::initializer_list<NestedList<bool>> values)
+    : NdArray(NestedList(values).shape("bool"),
+              std::span<const std::uint8_t>(elements_of<std::uint8_t>(NestedList(values)))) {}
 
 Bool operator&(const Bool& a, const Bool& b) {
   return combine("&", a, b, [](std::uint8_t u, std::uint8_t v) -> std::uint8_t { return u & v; });
@@ -123,7 +106,7 @@ Bool operator!(const Bool& a) {
   });
 }
 
-Bool any(const Bool& a, std::int64_t axis) {
+Bool any(const Bool& a, Axis axis) {
   const auto at = static_cast<std::size_t>(normalize_axis("any", axis, a.rank()));
   Shape shape = a.shape();
   shape[at] = 1;

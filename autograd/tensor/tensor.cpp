@@ -3,16 +3,23 @@
 #include <new>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "autograd/kernels/strided.h"
 #include "autograd/tensor/tensor_impl.h"
 
 namespace fovea {
 namespace detail {
 
-Ref<Buffer> Buffer::allocate(std::size_t bytes) {
-  auto* buffer = ::new (pool::allocate(sizeof(Buffer) + bytes)) Buffer;
-  buffer->bytes = bytes;
-  return Ref<Buffer>(buffer);
+Ref<Buffer> Buffer::allocate(const Shape& shape, std::size_t element_size) {
+  const std::size_t bytes = static_cast<std::size_t>(numel(shape)) * element_size;
+  try {
+    auto* buffer = ::new (pool::allocate(sizeof(Buffer) + bytes)) Buffer;
+    buffer->bytes = bytes;
+    return Ref<Buffer>(buffer);
+  } catch (const MemoryError&) {
+    fail<MemoryError>("[memory] an array of shape {} needs {} bytes, which the system does not have",
+                      to_string(shape), with_commas(static_cast<std::int64_t>(bytes)));
+  }
 }
 
 void retain(Buffer* buffer) noexcept { buffer->references.fetch_add(1, std::memory_order_relaxed); }
@@ -51,6 +58,7 @@ TensorImpl& impl_of(const Tensor& x) {
 
 Tensor view_of(const Tensor& x, Shape shape, Strides strides, std::int64_t offset) {
   const TensorImpl& base = impl_of(x);
+  (void)numel(shape);  // checks it
   Ref<TensorImpl> view(new TensorImpl);
   view->dtype = base.dtype;
   view->buffer = base.buffer;
@@ -81,6 +89,7 @@ T* writable_data(const Tensor& x) {
         "[mutable_data] the tensor {} was computed by '{}' and recorded: write to a clone or detach it",
         to_string(impl.shape), op_name(*impl.node));
   }
+  check_no_rule_reads(*impl.buffer);
   impl.buffer->version.fetch_add(1, std::memory_order_relaxed);
   return const_cast<T*>(data);
 }
@@ -101,7 +110,7 @@ const Shape& Tensor::shape() const { return impl_of(*this).shape; }
 const Strides& Tensor::strides() const { return impl_of(*this).strides; }
 Dtype Tensor::dtype() const { return impl_of(*this).dtype; }
 std::int64_t Tensor::numel() const { return fovea::numel(shape()); }
-std::int64_t Tensor::size(std::int64_t axis) const {
+std::int64_t Tensor::size(Axis axis) const {
   return shape()[static_cast<std::size_t>(normalize_axis("size", axis, rank()))];
 }
 bool Tensor::is_contiguous() const { return kernels::is_contiguous(shape(), strides()); }

@@ -13,10 +13,13 @@ namespace fovea::detail {
 // What a tensor asks of the node that computed it. The graph defines these.
 struct Node;
 struct TensorImpl;
+struct Buffer;
 FOVEA_API void retain(Node* node) noexcept;
 FOVEA_API void release(Node* node) noexcept;
 bool is_leaf(const Node& node);
 const char* op_name(const Node& node);
+/// Throws: GraphError if a rule that runs on this thread was given the array to read.
+void check_no_rule_reads(const Buffer& array);
 /// The node of a leaf with that value and gradient accumulator.
 Ref<Node> make_leaf(const TensorImpl& value);
 
@@ -27,7 +30,8 @@ struct alignas(pool::alignment) Buffer {
   std::size_t bytes = 0;
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
-  static Ref<Buffer> allocate(std::size_t bytes);
+  /// Room for the elements of a shape. Throws: ShapeError, as `numel`; MemoryError.
+  static Ref<Buffer> allocate(const Shape& shape, std::size_t element_size);
 };
 void retain(Buffer* buffer) noexcept;
 void release(Buffer* buffer) noexcept;

@@ -34,9 +34,9 @@ std::vector<std::int64_t> read(const TokenData& data, std::int64_t begin, std::i
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) {
-  const detail::MappedFile file("read_text", path);
-  if (file.bytes().empty()) fail<FileError>("[read_text] '{}' is empty", path.string());
-  return std::string(file.text());
+  std::string text = detail::read_file("read_text", path);
+  if (text.empty()) fail<FileError>("[read_text] '{}' is empty", path.string());
+  return text;
 }
 
 Split<TokenData> split(const TokenData& data, double validation) {
@@ -54,7 +54,7 @@ Batch random_batch(const TokenData& data, const Blocks& blocks, Rng& rng) {
 }
 
 std::int64_t batch_count(const TokenData& data, const Blocks& blocks) {
-  return (rows_of("batch_count", data, blocks) + blocks.batch - 1) / blocks.batch;
+  return (rows_of("batch_count", data, blocks) - 1) / blocks.batch + 1;
 }
 
 Batch batch_at(const TokenData& data, const Blocks& blocks, std::int64_t index) {

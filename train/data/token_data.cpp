@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "autograd/base/fail.h"
 #include "fovea/train/data/text_data.h"
@@ -10,6 +12,7 @@ namespace fovea {
 namespace {
 
 constexpr std::int64_t most_of_16_bits = std::int64_t{1} << 16, most_of_32_bits = std::int64_t{1} << 32;
+constexpr std::int64_t ids_at_once = 1 << 20;  // that are in memory while a file is copied
 
 // The first bytes of a token file, which text_data.h documents.
 struct Header {
@@ -51,26 +54,33 @@ void check_vocabulary(const char* function, std::int64_t vocabulary, int bits) {
 
 }  // namespace
 
-// Ids in a mapped file, or in memory in the same form.
+// Ids in a file, which are read when they are asked for, or in memory in the same form.
 struct TokenData::Storage {
-  std::unique_ptr<detail::MappedFile> file;
-  std::vector<std::byte> memory;
+  std::optional<detail::InputFile> file;
+  std::uint64_t header = 0;       // the bytes of the file before the ids
+  std::vector<std::byte> memory;  // where there is no file
   std::string name;
-  std::span<const std::byte> ids;
   std::size_t width = 2;
   std::int64_t vocabulary = 0;
 
-  std::int64_t count() const { return static_cast<std::int64_t>(ids.size() / width); }
-  std::span<const std::byte> part(std::int64_t begin, std::int64_t size) const {
-    return ids.subspan(static_cast<std::size_t>(begin) * width, static_cast<std::size_t>(size) * width);
+  std::uint64_t bytes() const { return file ? file->size() - header : memory.size(); }
+  std::int64_t count() const { return static_cast<std::int64_t>(bytes() / width); }
+  std::vector<std::byte> part(std::int64_t begin, std::int64_t size) const {
+    const auto first = static_cast<std::size_t>(begin) * width,
+               length = static_cast<std::size_t>(size) * width;
+    if (!file)
+      return {memory.begin() + static_cast<std::ptrdiff_t>(first),
+              memory.begin() + static_cast<std::ptrdiff_t>(first + length)};
+    std::vector<std::byte> read(length);
+    file->read(header + first, read);
+    return read;
   }
 
-  static std::shared_ptr<Storage> map(const char* function, const std::filesystem::path& path) {
+  static std::shared_ptr<Storage> open(const char* function, const std::filesystem::path& path) {
     auto storage = std::make_shared<Storage>();
-    storage->file = std::make_unique<detail::MappedFile>(function, path);
+    storage->file.emplace(function, path);
     storage->name = path.string();
-    storage->ids = storage->file->bytes();
-    if (storage->ids.empty()) fail<FileError>("[{}] '{}' is empty", function, storage->name);
+    if (storage->bytes() == 0) fail<FileError>("[{}] '{}' is empty", function, storage->name);
     return storage;
   }
 };
@@ -91,22 +101,20 @@ TokenData::TokenData(std::span<const std::int64_t> ids, std::int64_t vocabulary)
   storage->vocabulary = vocabulary;
   storage->width = vocabulary <= most_of_16_bits ? 2 : 4;
   storage->memory = storage->width == 2 ? narrow<std::uint16_t>(ids) : narrow<std::uint32_t>(ids);
-  storage->ids = storage->memory;
   storage_ = std::move(storage);
 }
 
 TokenData TokenData::open(const std::filesystem::path& path) {
-  const auto storage = Storage::map("TokenData::open", path);
-  const std::span<const std::byte> bytes = storage->ids;
+  const auto storage = Storage::open("TokenData::open", path);
   const auto refuse = [&](const std::string& found) {
     fail<FileError>("[TokenData::open] '{}' is not a token file: {}", storage->name, found);
   };
   Header header;
   const std::array<char, 8> magic = header.magic;
-  if (bytes.size() < sizeof(header)) {
-    refuse(fmt::format("it has {} bytes, but a header has {}", bytes.size(), sizeof(header)));
+  if (storage->bytes() < sizeof(header)) {
+    refuse(fmt::format("it has {} bytes, but a header has {}", storage->bytes(), sizeof(header)));
   }
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  storage->file->read(0, std::as_writable_bytes(std::span(&header, 1)));
   if (header.magic != magic) {
     refuse(
         "it does not begin with FOVEAID1; read_text reads a text, and open_raw a file of ids without header");
@@ -117,12 +125,11 @@ TokenData TokenData::open(const std::filesystem::path& path) {
     refuse(fmt::format("its header says {} bytes per id and a vocabulary of {}", header.width,
                        header.vocabulary));
   }
-  const std::span<const std::byte> ids = bytes.subspan(sizeof(header));
-  if (ids.size() % header.width != 0 || ids.size() / header.width != header.count) {
+  storage->header = sizeof(header);
+  if (storage->bytes() % header.width != 0 || storage->bytes() / header.width != header.count) {
     refuse(fmt::format("its header says {} ids of {} bytes, but {} bytes follow; was it written to the end?",
-                       header.count, header.width, ids.size()));
+                       header.count, header.width, storage->bytes()));
   }
-  storage->ids = ids;
   storage->width = header.width;
   storage->vocabulary = static_cast<std::int64_t>(header.vocabulary);
   const std::int64_t count = storage->count();
@@ -131,10 +138,10 @@ TokenData TokenData::open(const std::filesystem::path& path) {
 
 TokenData TokenData::open_raw(const std::filesystem::path& path, std::int64_t vocabulary) {
   check_vocabulary("TokenData::open_raw", vocabulary, 16);
-  const auto storage = Storage::map("TokenData::open_raw", path);
-  if (storage->ids.size() % 2 != 0) {
+  const auto storage = Storage::open("TokenData::open_raw", path);
+  if (storage->bytes() % 2 != 0) {
     fail<FileError>("[TokenData::open_raw] '{}' has {} bytes, an odd number: an id of 16 bits has 2",
-                    storage->name, storage->ids.size());
+                    storage->name, storage->bytes());
   }
   storage->vocabulary = vocabulary;
   const std::int64_t count = storage->count();
@@ -148,7 +155,9 @@ void TokenData::save(const std::filesystem::path& path) const {
   header.count = static_cast<std::uint64_t>(size_);
   detail::AtomicFile file("TokenData::save", path);
   file.write(std::as_bytes(std::span(&header, 1)));
-  file.write(storage_->part(begin_, size_));
+  for (std::int64_t at = 0; at < size_; at += ids_at_once) {
+    file.write(storage_->part(begin_ + at, std::min(ids_at_once, size_ - at)));
+  }
   file.commit();
 }
 
@@ -160,8 +169,8 @@ void TokenData::read(std::int64_t begin, std::span<std::int64_t> ids) const {
     fail<IndexError>("[TokenData::read] {} ids from position {} on were asked for, but the data has {}",
                      count, begin, size_);
   }
-  const std::byte* from = storage_->part(begin_ + begin, count).data();
-  storage_->width == 2 ? widen<std::uint16_t>(from, ids) : widen<std::uint32_t>(from, ids);
+  const std::vector<std::byte> part = storage_->part(begin_ + begin, count);
+  storage_->width == 2 ? widen<std::uint16_t>(part.data(), ids) : widen<std::uint32_t>(part.data(), ids);
   for (const std::int64_t& id : ids) {
     // Ids in memory were checked when the data was made; those of a file are checked as they are read.
     if (id >= vocabulary()) {

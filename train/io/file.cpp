@@ -1,7 +1,6 @@
 #include "train/io/file.h"
 
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -111,20 +110,11 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   }
 }
 
-MappedFile::MappedFile(const char* function, const fs::path& path) {
+std::string read_file(const char* function, const fs::path& path) {
   const InputFile file(function, path);
-  if (file.size() == 0) return;  // mmap refuses a length of 0
-  const auto size = static_cast<std::size_t>(file.size());
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor().get(), 0);
-  if (mapped == MAP_FAILED) {  // NOLINT: the macro has a cast
-    fail<FileError>("[{}] can't map '{}': {}", function, path.string(), system_text(errno));
-  }
-  data_ = static_cast<const std::byte*>(mapped);
-  size_ = size;
-}
-
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
 }
 
 AtomicFile::AtomicFile(const char* function, const fs::path& path)

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "fovea/autograd/base/export.h"
 
-/// Files that are read at any offset or mapped into memory, and files that are replaced atomically. All
+/// Files that are read whole or at any offset, and files that are replaced atomically. All
 /// errors are FileErrors with the path and the system's reason. They begin with the name of the function that
 /// the user called, such as "[load_safetensors]".
 namespace fovea::detail {
@@ -50,23 +51,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The bytes of a regular file, mapped into memory: a page is read when it is first touched, and processes
-/// share it. The file must not become shorter meanwhile, because reading beyond its end kills the program
-/// (SIGBUS).
-class MappedFile {
- public:
-  MappedFile(const char* function, const std::filesystem::path& path);
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-
- private:
-  const std::byte* data_ = nullptr;  // null where the file is empty
-  std::size_t size_ = 0;
-};
+/// The bytes of a regular file. Files are read and never mapped into memory, because a mapped file that
+/// another program cuts kills this one (SIGBUS). Throws: FileError.
+std::string read_file(const char* function, const std::filesystem::path& path);
 
 /// Writes a file that replaces the one at `path` when it is committed. Until then the path is unchanged.
 class AtomicFile {

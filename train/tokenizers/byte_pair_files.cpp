@@ -42,11 +42,11 @@ void add_merges(std::string_view text, detail::BytePairReader& reader) {
 
 BytePairTokenizer BytePairTokenizer::load(const std::filesystem::path& vocab_json,
                                           const std::filesystem::path& merges_txt) {
-  const detail::MappedFile vocabulary("BytePairTokenizer::load", vocab_json);
-  const detail::MappedFile merges("BytePairTokenizer::load", merges_txt);
+  const std::string vocabulary = detail::read_file("BytePairTokenizer::load", vocab_json);
+  const std::string merges = detail::read_file("BytePairTokenizer::load", merges_txt);
   detail::BytePairReader reader =
-      in_file(vocab_json, [&] { return detail::BytePairReader(nlohmann::json::parse(vocabulary.text())); });
-  in_file(merges_txt, [&] { add_merges(clean_text(merges.text()), reader); });
+      in_file(vocab_json, [&] { return detail::BytePairReader(nlohmann::json::parse(vocabulary)); });
+  in_file(merges_txt, [&] { add_merges(clean_text(merges), reader); });
   return {reader.tokens(), reader.merges()};
 }
 

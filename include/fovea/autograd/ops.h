@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,9 +48,26 @@ inline Tensor operator*(double a, const Tensor& x) { return affine(x, a, 0); }
 FOVEA_API Tensor operator/(const Tensor& x, double b);
 FOVEA_API Tensor operator/(double a, const Tensor& x);
 
-/// The larger or smaller of the two; where they are equal, each gets half of the gradient.
+/// `x += y` is `x = x + y`: the handle x means a new tensor from then on, which is recorded like any other.
+/// Nothing is written in place, so other handles, and the graph, keep the tensor that x was.
+/// Throws: GraphError if x is a leaf that requires a gradient, such as a parameter, since it would be none
+/// any more: an optimizer, or `mutable_data`, changes its elements.
+FOVEA_API Tensor& operator+=(Tensor& x, const Tensor& y);
+FOVEA_API Tensor& operator-=(Tensor& x, const Tensor& y);
+FOVEA_API Tensor& operator*=(Tensor& x, const Tensor& y);
+FOVEA_API Tensor& operator/=(Tensor& x, const Tensor& y);
+FOVEA_API Tensor& operator+=(Tensor& x, double y);
+FOVEA_API Tensor& operator-=(Tensor& x, double y);
+FOVEA_API Tensor& operator*=(Tensor& x, double y);
+FOVEA_API Tensor& operator/=(Tensor& x, double y);
+
+/// The larger or smaller of the two; where they are equal, each gets half of the gradient. NaN if either is.
 FOVEA_API Tensor maximum(const Tensor& a, const Tensor& b);
 FOVEA_API Tensor minimum(const Tensor& a, const Tensor& b);
+FOVEA_API Tensor maximum(const Tensor& x, double b);
+FOVEA_API Tensor minimum(const Tensor& x, double b);
+FOVEA_API Tensor maximum(double a, const Tensor& x);
+FOVEA_API Tensor minimum(double a, const Tensor& x);
 
 // --- Comparison: (...), (...) -> broadcast (...), Bool; no gradient ----------------------------------------
 
@@ -123,7 +141,8 @@ FOVEA_API Tensor sum(const Tensor& x, const Axes& axes, bool keep = false);
 /// Throws: ShapeError if there is nothing to average.
 FOVEA_API Tensor mean(const Tensor& x);
 FOVEA_API Tensor mean(const Tensor& x, const Axes& axes, bool keep = false);
-/// The largest element; equal ones share the gradient equally. NaN if any is.
+/// The largest element; equal ones share the gradient equally. NaN if any is. `maximum(x, 0)` compares with a
+/// number.
 /// Throws: ShapeError if empty.
 FOVEA_API Tensor max(const Tensor& x);
 FOVEA_API Tensor max(const Tensor& x, const Axes& axes, bool keep = false);
@@ -131,7 +150,7 @@ FOVEA_API Tensor max(const Tensor& x, const Axes& axes, bool keep = false);
 FOVEA_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keep = false);
 /// The position of the largest element along an axis: the first of equal ones.
 /// Throws: ShapeError if empty.
-FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
+FOVEA_API Indices argmax(const Tensor& x, Axis axis = -1);
 
 // --- Shape. Views share the array of their input wherever strides allow ------------------------------------
 
@@ -139,29 +158,35 @@ FOVEA_API Indices argmax(const Tensor& x, std::int64_t axis = -1);
 /// view.
 FOVEA_API Tensor reshape(const Tensor& x, const Shape& shape);
 /// Exchanges two axes.
-FOVEA_API Tensor transpose(const Tensor& x, std::int64_t axis0 = -2, std::int64_t axis1 = -1);
+FOVEA_API Tensor transpose(const Tensor& x, Axis axis0 = -2, Axis axis1 = -1);
 /// Axis i of the result is axis order[i] of x.
 FOVEA_API Tensor permute(const Tensor& x, const Axes& order);
 /// Repeats along new leading axes and along axes of size 1, without a copy.
 FOVEA_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// Elements begin, begin + step, ... before `end` of an axis; negative begin and end count from the back.
 /// Throws: ShapeError if the range is outside the axis; ValueError if step < 1.
-FOVEA_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_t end,
-                       std::int64_t step = 1);
+FOVEA_API Tensor slice(const Tensor& x, Axis axis, Integer begin, Integer end, Integer step = 1);
 /// One position of an axis, which is dropped. Throws: IndexError.
-FOVEA_API Tensor select(const Tensor& x, std::int64_t axis, std::int64_t position);
+FOVEA_API Tensor select(const Tensor& x, Axis axis, Integer position);
+namespace detail {
+FOVEA_API std::vector<Tensor> split_equally(const Tensor& x, Axis axis, Integer parts);
+}
 /// Pieces of an axis, of the given sizes.
 /// Throws: ShapeError if they do not add up to the axis.
-FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, const Shape& sizes);
+FOVEA_API std::vector<Tensor> split(const Tensor& x, Axis axis, const Shape& sizes);
 /// `parts` pieces of equal size. Throws: ShapeError if the axis does not divide.
-FOVEA_API std::vector<Tensor> split(const Tensor& x, std::int64_t axis, std::int64_t parts);
+template <std::integral Parts>
+std::vector<Tensor> split(const Tensor& x, Axis axis,
+                          Parts parts) requires std::convertible_to<Parts, Integer> {
+  return detail::split_equally(x, axis, parts);
+}
 /// Joins tensors along an axis.
 /// Throws: ShapeError if there is none, or another axis differs.
-FOVEA_API Tensor concat(std::span<const Tensor> tensors, std::int64_t axis);
-FOVEA_API Tensor concat(std::initializer_list<Tensor> tensors, std::int64_t axis);
+FOVEA_API Tensor concat(std::span<const Tensor> tensors, Axis axis);
+FOVEA_API Tensor concat(std::initializer_list<Tensor> tensors, Axis axis);
 /// Joins tensors of one shape along a new axis.
-FOVEA_API Tensor stack(std::span<const Tensor> tensors, std::int64_t axis);
-FOVEA_API Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t axis);
+FOVEA_API Tensor stack(std::span<const Tensor> tensors, Axis axis);
+FOVEA_API Tensor stack(std::initializer_list<Tensor> tensors, Axis axis);
 /// A copy of the elements in row-major order, in an array of its own.
 FOVEA_API Tensor clone(const Tensor& x);
 /// x itself if it is row-major, else a copy that is.
@@ -196,12 +221,12 @@ FOVEA_API Tensor embedding(const Tensor& table, const Indices& ids, const Embedd
 /// A row that is -inf throughout (nothing to see) gives zeros, in value and in gradient. A row with one +inf
 /// gives what softmax tends to: 1 there and 0 elsewhere.
 /// Shapes: (..., N, ...) -> the same.
-FOVEA_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
+FOVEA_API Tensor softmax(const Tensor& x, Axis axis = -1);
 
 /// y_i = x_i - log sum_j exp(x_j) along an axis. A row that is -inf throughout stays so, with gradient 0. A
 /// row with one +inf gives 0 there and -inf elsewhere.
 /// Shapes: (..., N, ...) -> the same.
-FOVEA_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+FOVEA_API Tensor log_softmax(const Tensor& x, Axis axis = -1);
 
 enum class Reduction { mean, sum, none };
 

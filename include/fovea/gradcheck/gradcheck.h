@@ -178,6 +178,26 @@ namespace detail {
 template <class F>
 concept FunctionOfTensors = !std::invocable<const F&, const Inputs&>;
 
+// Whether f can be called with some number of Tensors, up to 15, and nothing else.
+template <class F, class... Taken>
+constexpr bool takes_tensors_alone() {
+  if constexpr (std::invocable<const F&, const Taken&...>) {
+    return true;
+  } else if constexpr (sizeof...(Taken) < 15) {
+    return takes_tensors_alone<F, Taken..., Tensor>();
+  } else {
+    return false;
+  }
+}
+template <class F>
+constexpr bool check_takes_tensors_alone() {
+  static_assert(takes_tensors_alone<F>(),
+                "gradcheck: f must take Tensors alone, or one Inputs. A function that is passed by its name "
+                "loses its default arguments, so write [](const Tensor& x) { return softmax(x); }, not "
+                "softmax; what is not a Tensor, such as Indices or an axis, is given inside the lambda.");
+  return takes_tensors_alone<F>();
+}
+
 FOVEA_API void check_arity(std::size_t parameters, std::size_t inputs);
 [[noreturn]] FOVEA_API void refuse_arity(std::size_t inputs);
 
@@ -188,10 +208,12 @@ Tensor call_in_order(const F& f, const Inputs& in, const Taken&... taken) {
     check_arity(sizeof...(taken), in.size());
     return f(taken...);
   } else {
-    static_assert(sizeof...(taken) < 16, "gradcheck: the function must take Tensors, or one Inputs");
     return call_in_order(f, in, taken..., sizeof...(taken) < in.size() ? in.at(sizeof...(taken)) : Tensor());
   }
 }
+
+using Unary = Tensor(const Tensor&);
+using Binary = Tensor(const Tensor&, const Tensor&);
 }  // namespace detail
 
 /// The same for a function of one or more tensors, which are the inputs in order:
@@ -200,8 +222,28 @@ Tensor call_in_order(const F& f, const Inputs& in, const Taken&... taken) {
 /// Throws: as above, and ValueError if the number of inputs is not the number of tensors that f takes.
 template <detail::FunctionOfTensors F>
 GradcheckReport gradcheck(const F& f, const Inputs& inputs, const GradcheckOptions& options = {}) {
-  return gradcheck(NamedFunction([&f](const Inputs& in) { return detail::call_in_order(f, in); }), inputs,
-                   options);
+  if constexpr (detail::check_takes_tensors_alone<F>()) {
+    return gradcheck(NamedFunction([&f](const Inputs& in) { return detail::call_in_order(f, in); }), inputs,
+                     options);
+  }
+}
+template <class... Parameters>
+GradcheckReport gradcheck(Tensor (*f)(Parameters...), const Tensor& x, const GradcheckOptions& options = {}) {
+  if constexpr (detail::check_takes_tensors_alone<decltype(f)>()) return gradcheck(f, {{"x", x}}, options);
+}
+
+/// The same for a function whose name is overloaded, such as `sum` or `maximum`: the overload of one tensor,
+/// or of two, is meant.
+inline GradcheckReport gradcheck(detail::Unary& f, const Inputs& inputs,
+                                 const GradcheckOptions& options = {}) {
+  return gradcheck<detail::Unary*>(&f, inputs, options);
+}
+inline GradcheckReport gradcheck(detail::Binary& f, const Inputs& inputs,
+                                 const GradcheckOptions& options = {}) {
+  return gradcheck<detail::Binary*>(&f, inputs, options);
+}
+inline GradcheckReport gradcheck(detail::Unary& f, const Tensor& x, const GradcheckOptions& options = {}) {
+  return gradcheck(Function(f), x, options);
 }
 
 /// Checks the gradient of f with respect to tensors that f reads by itself, such as the parameters of a

@@ -6,6 +6,7 @@
 #include "fovea/autograd/base/error.h"
 #include "fovea/autograd/base/rng.h"
 #include "fovea/autograd/graph/graph.h"
+#include "fovea/autograd/graph/recompute.h"
 #include "fovea/autograd/ops.h"
 #include "tests/support/catch.h"
 
@@ -188,4 +189,48 @@ TEST_CASE("jvp and vjp are the Jacobian's products") {
   CHECK(jvp([](const Tensor& t) { return 3 * t; }, x, v).to_vector() == (3 * v).to_vector());
   CHECK_THROWS_WITH(jvp(f, x, u), ContainsSubstring("[jvp]") && ContainsSubstring("(3, 2)"));
   CHECK_THROWS_WITH(vjp(f, x, v), ContainsSubstring("[vjp]") && ContainsSubstring("the output (3, 2)"));
+}
+
+TEST_CASE("derivatives are the same inside NoGrad, in a recomputed function and in a rule") {
+  const Tensor x = tensor({0.3, -1, 2}, f64), v = tensor({0.7, 2, -0.4}, f64);
+  const Function cube = [](const Tensor& t) { return t * t * t; };
+  const Function total = [](const Tensor& t) { return sum(t * t * t); };
+  const auto all = [&] {
+    return concat({reshape(jacobian(cube, x), {9}), reshape(hessian(total, x), {9}), hvp(total, x, v),
+                   vjp(cube, x, v), jvp(cube, x, v)},
+                  0);
+  };
+  const Tensor expected =
+      concat({reshape(eye(3, f64) * 3.0 * x * x, {9}), reshape(eye(3, f64) * 6.0 * x, {9}), 6.0 * x * v,
+              3.0 * x * x * v, 3.0 * x * x * v},
+             0);
+  check_close(all(), expected);
+  {
+    const NoGrad off;
+    check_close(all(), expected);
+    CHECK_FALSE(recording());
+    CHECK_FALSE(all().requires_grad());
+  }
+  {
+    const EvalMode evaluation;
+    const NoGrad off;
+    check_close(all(), expected);
+  }
+  Tensor w = ones({1}, f64);
+  w.set_requires_grad();
+  Tensor inside;
+  const auto scaled = [&](const Tensor& t) {
+    inside = all();
+    return t * inside;
+  };
+  const Tensor y = recompute(scaled, w);
+  check_close(inside, expected);
+
+  Tensor in_rule;
+  backward(record("probe", w * 1.0, {w}, {},
+                  [&](const Saved&, const Tensor& dy, const NeedsGradient&) -> Gradients {
+                    in_rule = all();
+                    return {dy};
+                  }));
+  check_close(in_rule, expected);
 }

@@ -60,11 +60,11 @@ TEST_CASE("TokenData: ids are the same in memory, in slices and in a file", "[tr
     CHECK(all_of(data.slice(5, 12).slice(2, 4)) == Ids{7, 8});
 
     data.save(folder / "tokens");
-    const TokenData mapped = TokenData::open(folder / "tokens");
-    CHECK(mapped.vocabulary() == vocabulary);
-    CHECK(all_of(mapped) == ids);
+    const TokenData in_file = TokenData::open(folder / "tokens");
+    CHECK(in_file.vocabulary() == vocabulary);
+    CHECK(all_of(in_file) == ids);
     CHECK(std::filesystem::file_size(folder / "tokens") == 32 + 97 * (vocabulary > 65536 ? 4 : 2));
-    mapped.slice(90, 97).save(folder / "end");
+    in_file.slice(90, 97).save(folder / "end");
     CHECK(all_of(TokenData::open(folder / "end")) == Ids(ids.begin() + 90, ids.end()));
   }
 }
@@ -75,6 +75,21 @@ TEST_CASE("TokenData: a token file has the documented bytes", "[train]") {
   using namespace std::string_view_literals;
   CHECK(read_text(folder / "tokens") ==
         "FOVEAID1\2\0\0\0\0\0\0\0\x2C\1\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\2\1"sv);
+}
+
+TEST_CASE("TokenData: a file that becomes shorter while it is open is an error, not a signal", "[train]") {
+  const TemporaryFolder folder;
+  constexpr std::int64_t count = 100003;
+  TokenData(counting(count), count).save(folder / "tokens");
+  const TokenData data = TokenData::open(folder / "tokens");
+  std::filesystem::resize_file(folder / "tokens", 4096);
+  Ids ids(7);
+  data.read(count / 100, ids);
+  CHECK(ids[0] == count / 100);
+  CHECK_THROWS_WITH(data.read(count / 2, ids),
+                    ContainsSubstring("tokens'") && ContainsSubstring("cut it while it was read"));
+  CHECK_THROWS_AS(data.save(folder / "copy"), FileError);
+  CHECK_FALSE(std::filesystem::exists(folder / "copy"));
 }
 
 TEST_CASE("TokenData: a file of 16-bit ids without header opens", "[train]") {

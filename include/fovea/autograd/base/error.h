@@ -49,6 +49,12 @@ class FOVEA_API ValueError : public Error {
   using Error::Error;
 };
 
+/// An array for which the system has no memory. The text has its shape and bytes.
+class FOVEA_API MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file that can't be read or written, or does not hold what it should. The text has its path.
 class FOVEA_API FileError : public Error {
  public:

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/small_vector.h"
@@ -15,14 +18,35 @@ using Shape = SmallVector<std::int64_t, 5>;
 /// Elements to step over to move by one along each axis; 0 where an axis is broadcast.
 using Strides = SmallVector<std::int64_t, 5>;
 
-/// One or several axes, counted from the front or, when negative, from the back.
+/// A whole number as an argument: an axis, a position, a size. A double or a bool does not compile, as C++
+/// would make a whole number of it silently, and max(x, 0.0) would be the largest along axis 0.
+class Integer {
+ public:
+  template <std::integral I>
+  constexpr Integer(I value) requires(!std::same_as<I, bool>)
+      : value_(std::in_range<std::int64_t>(value) ? static_cast<std::int64_t>(value)
+                                                  : std::numeric_limits<std::int64_t>::max()) {}
+  constexpr operator std::int64_t() const { return value_; }
+
+ private:
+  std::int64_t value_;
+};
+
+/// One axis, counted from the front or, when negative, from the back.
+using Axis = Integer;
+
+/// One or several axes.
 class Axes : public SmallVector<std::int64_t, 5> {
  public:
-  Axes(std::int64_t axis) : SmallVector({axis}) {}
+  template <std::convertible_to<Axis> A>
+  Axes(A axis) requires(!std::derived_from<A, Axes>) : SmallVector({Axis(axis)}) {}
   Axes(std::initializer_list<std::int64_t> axes) : SmallVector(axes) {}
 };
 
-/// The number of elements: the product of the sizes, 1 for a scalar.
+/// The number of elements: the product of the sizes, 1 for a scalar. Every shape of an array goes through
+/// here when it is made, so no product of its sizes overflows later.
+/// Throws: ShapeError for a negative size, more than 63 axes, or more than 2^58 elements (sizes of 0 count as
+/// 1 there, so that strides do not overflow either).
 FOVEA_API std::int64_t numel(const Shape& shape);
 
 /// Strides of a row-major (C order) tensor of that shape.

@@ -66,8 +66,11 @@ class SmallVector {
   void push_back(T value) { emplace_back(std::move(value)); }
   template <class... Args>
   T& emplace_back(Args&&... args) {
-    if (size_ == capacity_) reserve(2 * capacity_);
-    return *std::construct_at(data_ + size_++, std::forward<Args>(args)...);
+    if (size_ < capacity_) return *std::construct_at(data_ + size_++, std::forward<Args>(args)...);
+    // Made before the elements move, since it may be made from one of them.
+    T value(std::forward<Args>(args)...);
+    reserve(2 * capacity_);
+    return *std::construct_at(data_ + size_++, std::move(value));
   }
   void pop_back() noexcept { std::destroy_at(data_ + --size_); }
   T* insert(const T* position, T value) {

@@ -7,7 +7,8 @@
 
 namespace fovea {
 
-/// A function made of ops, whose derivatives are taken below.
+/// A function made of ops, whose derivatives are taken below. They record what they need by themselves, also
+/// inside NoGrad and inside a rule, and their results are values outside the graph.
 using Function = std::function<Tensor(const Tensor&)>;
 
 /// The Jacobian matrix J[i.., j..] = d f(x)[i..] / d x[j..], by one backward pass per output element.

@@ -26,7 +26,7 @@ struct Node;
 /// Tensor was saved, an undefined Tensor is returned.
 class FOVEA_API Saved {
  public:
-  /// Throws: GraphError if the tensor's array was written to after it was saved.
+  /// Throws: GraphError if the tensor's array was written to after it was saved; IndexError if fewer were.
   Tensor operator[](std::size_t i) const;
 
  private:
@@ -37,10 +37,11 @@ class FOVEA_API Saved {
 };
 
 /// Tells an op's rule which inputs need a gradient in this pass, and what shape they have.
+/// Throws: IndexError for an input that the op does not have.
 class FOVEA_API NeedsGradient {
  public:
   bool operator[](std::size_t input) const;
-  /// The shape of an input that needs a gradient.
+  /// The shape of an input that needs a gradient. Throws: GraphError if it needs none.
   const Shape& shape(std::size_t input) const;
 
  private:
@@ -52,7 +53,7 @@ class FOVEA_API NeedsGradient {
 };
 
 /// Where a view lies in its row-major base: its first element is at `offset`, and one step along axis a moves
-/// by strides[a] elements.
+/// by strides[a] elements. It lies inside the base, and no two of its elements are one.
 struct Region {
   std::int64_t offset = 0;
   Strides strides;
@@ -76,6 +77,7 @@ using Gradients = SmallVector<Gradient, 3>;
 /// Maps the cotangents of an op's outputs to those of its inputs. A rule that is written with ops can be
 /// differentiated to any order. It captures no Tensor: what it needs is saved, so that the engine can check
 /// and free it. Where an op has several outputs, the cotangents of those that were not used are undefined.
+/// What a rule is given may be shared, with the caller too: writing into it is a GraphError.
 using Rule = std::function<Gradients(const Saved&, std::span<const Tensor>, const NeedsGradient&)>;
 
 /// Tensors by reference, so that recording copies no handle it does not keep.
@@ -162,8 +164,12 @@ struct BackwardOptions {
 
 /// Adds d output / d leaf into `grad()` of every leaf that the output depends on. If it throws, no leaf's
 /// gradient has changed, and the graph is as it was.
-/// Throws: GraphError if nothing was recorded, the graph was freed or a saved tensor was written to;
-/// ShapeError if the output has several elements and no gradient is given.
+///
+/// Passes on several threads may go through one graph at once if all of them retain it. Where one does not,
+/// at most one of those that meet goes through, and the others throw.
+/// Throws: GraphError if nothing was recorded, the graph was freed, another pass is in it, a saved tensor was
+/// written to, or a rule breaks its contract; ShapeError if the output has several elements and no gradient
+/// is given.
 FOVEA_API void backward(const Tensor& output, const BackwardOptions& options = {});
 
 struct GradOptions {

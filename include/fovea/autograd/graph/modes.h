@@ -12,7 +12,8 @@
 /// the thread that opened it.
 namespace fovea {
 
-/// While one of these lives, no op on this thread is recorded.
+/// While one of these lives, no op on this thread is recorded, but by what makes a graph of its own:
+/// `hessian` and the other derivatives, `gradcheck`.
 class FOVEA_API NoGrad {
  public:
   NoGrad();

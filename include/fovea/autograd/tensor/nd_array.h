@@ -5,11 +5,11 @@
 #include <initializer_list>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/ref.h"
 #include "fovea/autograd/base/shape.h"
+#include "fovea/autograd/tensor/nested_list.h"
 
 namespace fovea {
 
@@ -25,6 +25,9 @@ template <class T>
 class NdArray {
  public:
   NdArray() = default;
+  /// Moving copies, which costs little, so that no array is left with a shape and no elements.
+  NdArray(const NdArray&) = default;
+  NdArray& operator=(const NdArray&) = default;
   /// The values in row-major order. Throws: ShapeError if their number is not numel(shape).
   NdArray(const Shape& shape, std::span<const T> values);
   /// Values written by fill(T*), which is given room for numel(shape) of them.
@@ -37,7 +40,7 @@ class NdArray {
   std::size_t rank() const { return shape_.size(); }
   std::int64_t numel() const { return fovea::numel(shape_); }
   /// The size along an axis, which may be negative. Throws: ShapeError.
-  std::int64_t size(std::int64_t axis) const;
+  std::int64_t size(Axis axis) const;
   const T* data() const;
   /// The i-th element in row-major order; not checked.
   T operator[](std::int64_t i) const { return data()[i]; }
@@ -64,14 +67,14 @@ class Indices : public NdArray<std::int64_t> {
  public:
   Indices() = default;
   using NdArray::NdArray;
-  FOVEA_API Indices(std::initializer_list<std::int64_t> values);
+  /// The values that are written: {1, 2} is a vector, {{1}, {2}} a matrix of one column.
   /// Throws: ShapeError if rows differ in length.
-  FOVEA_API Indices(std::initializer_list<std::initializer_list<std::int64_t>> rows);
+  FOVEA_API Indices(std::initializer_list<NestedList<std::int64_t>> values);
   /// The same values in another shape. Throws: ShapeError if it holds another number of elements.
   Indices reshape(const Shape& shape) const { return Indices(reshaped(shape)); }
 
  private:
-  explicit Indices(NdArray values) : NdArray(std::move(values)) {}
+  explicit Indices(const NdArray& values) : NdArray(values) {}
 };
 
 /// True and false: what comparisons give, and what `where` and masks take. One byte an element, 0 or 1.
@@ -79,13 +82,13 @@ class Bool : public NdArray<std::uint8_t> {
  public:
   Bool() = default;
   using NdArray::NdArray;
-  FOVEA_API Bool(std::initializer_list<bool> values);
-  FOVEA_API Bool(std::initializer_list<std::initializer_list<bool>> rows);
+  /// As of Indices.
+  FOVEA_API Bool(std::initializer_list<NestedList<bool>> values);
   /// The same values in another shape. Throws: ShapeError if it holds another number of elements.
   Bool reshape(const Shape& shape) const { return Bool(reshaped(shape)); }
 
  private:
-  explicit Bool(NdArray values) : NdArray(std::move(values)) {}
+  explicit Bool(const NdArray& values) : NdArray(values) {}
 };
 
 /// Elementwise, with broadcasting. Throws: ShapeError.
@@ -93,7 +96,7 @@ FOVEA_API Bool operator&(const Bool& a, const Bool& b);
 FOVEA_API Bool operator|(const Bool& a, const Bool& b);
 FOVEA_API Bool operator!(const Bool& a);
 /// Whether any element along an axis is true; the axis is kept with size 1. Throws: ShapeError.
-FOVEA_API Bool any(const Bool& a, std::int64_t axis);
+FOVEA_API Bool any(const Bool& a, Axis axis);
 FOVEA_API bool any(const Bool& a);
 FOVEA_API bool all(const Bool& a);
 

@@ -10,6 +10,7 @@
 #include "fovea/autograd/base/export.h"
 #include "fovea/autograd/base/ref.h"
 #include "fovea/autograd/base/shape.h"
+#include "fovea/autograd/tensor/nested_list.h"
 
 namespace fovea {
 
@@ -33,6 +34,12 @@ class FOVEA_API Tensor {
  public:
   /// An undefined handle, without value or shape. Everything but `defined`, `is_same` and assignment throws.
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  /// Only a named handle can be assigned to: `x[0] = y` would change nothing, and does not compile.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  ~Tensor() = default;
 
   bool defined() const noexcept { return static_cast<bool>(impl_); }
 
@@ -42,7 +49,7 @@ class FOVEA_API Tensor {
   std::size_t rank() const { return shape().size(); }
   std::int64_t numel() const;
   /// The size along an axis, which may be negative. Throws: ShapeError.
-  std::int64_t size(std::int64_t axis) const;
+  std::int64_t size(Axis axis) const;
   bool is_contiguous() const;
 
   /// The elements, starting at the first; step by `strides()`.
@@ -55,6 +62,10 @@ class FOVEA_API Tensor {
   /// Throws: DtypeError; GraphError if an op computed this tensor and recorded it.
   template <class T>
   T* mutable_data();
+
+  /// The part at position i of the first axis, as a view that is recorded: `select(x, 0, i)`. A negative i
+  /// counts from the end. Throws: IndexError; ShapeError for a scalar.
+  Tensor operator[](Integer i) const;
 
   /// The element of a tensor that has exactly one. Throws: ShapeError.
   double item() const;
@@ -108,20 +119,18 @@ FOVEA_API Tensor full(const Shape& shape, double value, Dtype dtype = f32);
 FOVEA_API Tensor zeros(const Shape& shape, Dtype dtype = f32);
 FOVEA_API Tensor ones(const Shape& shape, Dtype dtype = f32);
 
-/// A scalar (shape ()), vector, matrix or stack of matrices with the given elements.
-/// Throws: ShapeError if rows differ in length.
+/// A scalar, of shape ().
 FOVEA_API Tensor scalar(double value, Dtype dtype = f32);
-FOVEA_API Tensor tensor(std::initializer_list<double> values, Dtype dtype = f32);
-FOVEA_API Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Dtype dtype = f32);
-FOVEA_API Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> matrices,
-                        Dtype dtype = f32);
+/// A tensor with the elements that are written: {1, 2} is a vector, {{1}, {2}} a matrix of one column.
+/// Throws: ShapeError if rows differ in length.
+FOVEA_API Tensor tensor(const NestedList<double>& values, Dtype dtype = f32);
 /// The values in row-major order. Throws: ShapeError if their number is not numel(shape).
 FOVEA_API Tensor from_values(std::span<const double> values, const Shape& shape, Dtype dtype = f32);
 
 /// 0, 1, ..., n - 1.
-FOVEA_API Tensor arange(std::int64_t n, Dtype dtype = f32);
-/// The (n, n) identity matrix.
-FOVEA_API Tensor eye(std::int64_t n, Dtype dtype = f32);
+FOVEA_API Tensor arange(Integer n, Dtype dtype = f32);
+/// The identity matrix. Shapes: -> (size, size).
+FOVEA_API Tensor eye(Integer size, Dtype dtype = f32);
 
 /// Independent draws from N(0, 1), or uniform in [low, high). The same on every platform for one Rng state.
 /// Throws: ValueError if low > high, or if a bound is not finite in the dtype.

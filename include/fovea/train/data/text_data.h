@@ -34,13 +34,13 @@ struct Split {
 
 // --- A text as one sequence of ids ------------------------------------------------------------------------
 
-/// A sequence of token ids, in memory or mapped from a file.
+/// A sequence of token ids, in memory or in a file, from which each batch is read.
 ///
 /// A token file is little-endian: the 8 bytes "FOVEAID1", the bytes per id (u32; 2 if the vocabulary has at
 /// most 65,536 tokens, otherwise 4), 4 zero bytes, V (u64), the number of ids (u64), and the ids. A file
 /// whose size disagrees with its header, because it was not written to the end, is refused.
 ///
-/// Copies and slices share the ids. A file must not be changed while it is mapped.
+/// Copies and slices share the ids, and the open file. A file that becomes shorter meanwhile is a FileError.
 /// Threads: the data does not change once it is made; any number of threads may use it.
 class FOVEA_API TokenData {
  public:
@@ -51,9 +51,9 @@ class FOVEA_API TokenData {
   TokenData(std::string_view text, const Tokenizer& tokenizer)
       : TokenData(tokenizer.encode(text), tokenizer.size()) {}
 
-  /// Maps a token file. Throws: FileError if it can't be read or is not a whole token file.
+  /// Opens a token file. Throws: FileError if it can't be read or is not a whole token file.
   static TokenData open(const std::filesystem::path& path);
-  /// Maps a file of 16-bit little-endian ids without a header, such as nanoGPT's train.bin.
+  /// Opens a file of 16-bit little-endian ids without a header, such as nanoGPT's train.bin.
   /// Throws: FileError if it can't be read, is empty or has an odd number of bytes; ValueError if the
   /// vocabulary is below 1 or above 65,536.
   static TokenData open_raw(const std::filesystem::path& path, std::int64_t vocabulary);
@@ -62,8 +62,8 @@ class FOVEA_API TokenData {
 
   std::int64_t size() const { return size_; }
   std::int64_t vocabulary() const;
-  /// Fills `ids` with those from position `begin` on. Throws: IndexError if there are fewer; FileError, with
-  /// the position, for an id of a file that is outside the vocabulary.
+  /// Fills `ids` with those from position `begin` on. Throws: IndexError if there are fewer; FileError if the
+  /// file can't be read any more, or, with the position, for an id in it that is outside the vocabulary.
   void read(std::int64_t begin, std::span<std::int64_t> ids) const;
   /// The ids in [begin, end). Throws: IndexError.
   TokenData slice(std::int64_t begin, std::int64_t end) const;
