@@ -5,12 +5,11 @@
 #include "autograd/base/fail.h"
 
 namespace fovea {
-
 namespace {
 
-constexpr std::size_t most_axes = 63;  // sets of axes are bits of a word
-constexpr std::int64_t most_elements = std::int64_t{1}
-                                       << 58;  // their bytes can be counted, whatever the type
+// Sets of axes are the bits of a word, and the bytes of all elements, whatever their type, can be counted.
+constexpr std::size_t most_axes = 63;
+constexpr std::int64_t most_elements = std::int64_t{1} << 58;
 
 [[noreturn]] void refuse_shape(const Shape& shape) {
   if (shape.size() > most_axes) {

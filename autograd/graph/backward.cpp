@@ -52,7 +52,7 @@ class Pass {
   void seed(const Tensor& output, const Tensor& gradient) {
     const TensorImpl& impl = impl_of(output);
     if (!impl.node) {
-      fail<GraphError>("[backward] nothing to differentiate: the value of shape {} was not recorded. {}",
+      fail<GraphError>("[backward] nothing to differentiate: the value of shape {} was not recorded, as {}",
                        to_string(impl.shape), why_not_recorded());
     }
     if (!gradient.defined() && output.numel() != 1) {
@@ -114,12 +114,10 @@ class Pass {
 
   const char* why_not_recorded() const {
     if (recording_.before()) {
-      return "No tensor that it was computed from requires a gradient, or it was computed inside NoGrad";
+      return "no tensor that it was computed from requires a gradient, or it was computed inside NoGrad";
     }
-    if (!modes.running_rule) return "Inside NoGrad no op is";
-    return "Inside a rule ops are only where the pass has {.create_graph = true}; vjp and the other "
-           "functions "
-           "of a Function record for themselves";
+    if (!modes.running_rule) return "no op is inside NoGrad";
+    return "an op inside a rule is only under {.create_graph = true}; vjp and jvp work there too";
   }
 
   void run_rule(const Node& node, const Pending& pending) {
@@ -183,8 +181,7 @@ class Pass {
     const OutputInfo& input = node.edges[i].node->outputs[node.edges[i].output];
     if (gradient.region && !fits(*gradient.region, value.shape(), numel(input.shape))) {
       fail<GraphError>(
-          "[{}] its rule returned a gradient {} for a region of input {} that is not inside it, or meets "
-          "itself: "
+          "[{}] its rule returned a gradient {} for a region that is not inside input {}, or meets itself: "
           "offset {}, strides {}, input {}",
           node.name, to_string(value.shape()), i, gradient.region->offset,
           to_string(gradient.region->strides), to_string(input.shape));
