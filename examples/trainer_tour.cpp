@@ -104,11 +104,9 @@ int main() {
   fmt::print("the run that was interrupted left {}\n", same ? "the same bits" : "OTHER BITS");
 
   // [load_model]
-  const SafetensorsFile best = load_safetensors(*best_checkpoint(folder / "whole"));
-  const auto tokenizer = tokenizer_from_json(best.metadata.at("tokenizer"));
-  Rng rng(2);
-  Gpt model({.vocabulary = tokenizer->size(), .context = 16, .d_model = 16, .heads = 2, .layers = 1}, rng);
-  load_model(model, best);
+  const std::filesystem::path best = *best_checkpoint(folder / "whole");
+  const Gpt model = load_gpt(best);  // made with the options that it was saved with
+  const auto tokenizer = tokenizer_from_json(read_safetensors_header(best).metadata.at("tokenizer"));
   // [load_model]
   std::filesystem::remove_all(folder);
   return same ? 0 : 1;

@@ -7,10 +7,6 @@
 namespace fovea {
 namespace {
 
-// Sets of axes are the bits of a word, and the bytes of all elements, whatever their type, can be counted.
-constexpr std::size_t most_axes = 63;
-constexpr std::int64_t most_elements = std::int64_t{1} << 58;
-
 [[noreturn]] void refuse_shape(const Shape& shape) {
   if (shape.size() > most_axes) {
     fail<ShapeError>("[shape] {} axes were asked for: a shape has at most {}", shape.size(), most_axes);

@@ -16,8 +16,6 @@
 namespace fovea::detail {
 namespace {
 
-constexpr std::size_t most_axes = 64;
-
 // The bits of an element, for every dtype of the format.
 std::optional<std::uint64_t> bits_of(std::string_view dtype) {
   static const std::map<std::string_view, std::uint64_t> table{
@@ -145,7 +143,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
     throw FileError(what_ + ": " + fmt::format(text, std::forward<Args>(args)...));
   }
-  [[noreturn]] void too_large() const { refuse("tensor {} has a size beyond 63 bits", entry_name()); }
+  [[noreturn]] void too_large() const {
+    refuse("tensor {} has more elements than an array can have", entry_name());
+  }
   [[noreturn]] void unexpected(const char* found) const {
     if (place_ == Place::metadata_value) {
       refuse("the metadata value of {} is {}: the format allows text only", in_quotes(key_), found);
@@ -168,7 +168,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     bool is_empty = false;
     for (const std::int64_t size : entry.shape) {
       is_empty = is_empty || size == 0;
-      if (__builtin_mul_overflow(at_most, std::max<std::int64_t>(size, 1), &at_most)) too_large();
+      if (__builtin_mul_overflow(at_most, std::max<std::int64_t>(size, 1), &at_most) ||
+          at_most > most_elements) {
+        too_large();
+      }
     }
     std::int64_t bits = 0;
     const auto bits_each = static_cast<std::int64_t>(*bits_of(entry.dtype));

@@ -249,10 +249,10 @@ TEST_CASE("safetensors: a faulty header is refused with the fault, before memory
       {entry(R"("shape":[-2])"), "has a negative number in its shape"},
       {entry(R"("shape":[2.0])"), "not whole"},
       {entry(R"("shape":[18446744073709551616])"), "beyond 64 bits"},
-      {entry(R"("shape":[9223372036854775808])"), "beyond 63 bits"},
-      {shaped("[4294967296,4294967296]", "[0,8]"), "beyond 63 bits"},
-      {shaped("[4294967296,4294967296,0]", "[0,0]"), "beyond 63 bits"},
-      {shaped("[9223372036854775807]", "[0,8]"), "beyond 63 bits"},
+      {entry(R"("shape":[9223372036854775808])"), "more elements than an array can have"},
+      {shaped("[4294967296,4294967296]", "[0,8]"), "more elements than an array can have"},
+      {shaped("[4294967296,4294967296,0]", "[0,0]"), "more elements than an array can have"},
+      {shaped("[9223372036854775807]", "[0,8]"), "more elements than an array can have"},
       {shaped("[3]", "[0,8]"),
        "tensor 'a', F32 of shape (3,), has 12 bytes, but its data_offsets are [0, 8]"},
       {shaped("[2]", "[8,0]"), "data_offsets are [8, 0]"},
@@ -289,14 +289,14 @@ TEST_CASE("safetensors: a faulty header is refused with the fault, before memory
   CHECK(memory().live_bytes == live);
 }
 
-TEST_CASE("safetensors: more than 64 axes are refused, and names are made safe to print", "[train]") {
+TEST_CASE("safetensors: more than 63 axes are refused, and names are made safe to print", "[train]") {
   std::string sizes = "1";
-  for (int i = 0; i < 64; ++i) sizes += ",1";
+  for (int i = 0; i < 63; ++i) sizes += ",1";
   const auto with_shape = [&](const std::string& shape) {
     return file_with(R"({"a":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[0,4]}})", "abcd");
   };
-  CHECK_THROWS_WITH(load_bytes(with_shape(sizes)), ContainsSubstring("more than 64 axes"));
-  CHECK(find(load_bytes(with_shape(sizes.substr(2))).state, "a").rank() == 64);
+  CHECK_THROWS_WITH(load_bytes(with_shape(sizes)), ContainsSubstring("more than 63 axes"));
+  CHECK(find(load_bytes(with_shape(sizes.substr(2))).state, "a").rank() == 63);
   CHECK_THROWS_WITH(load_bytes(file_with(R"({"a\nb\u0000c":1})")), ContainsSubstring(R"('a\nb\x00c')"));
   const std::string text = GENERATE(std::string(100'000, 'x'));
   try {

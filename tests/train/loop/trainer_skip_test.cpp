@@ -38,7 +38,8 @@ struct Fragile {
 };
 
 Batch batch_of(Accident accident, std::int64_t target) {
-  return {Indices{{accident, 0}}, Indices{{target, target}}};
+  const std::int64_t token = accident;
+  return {Indices{{token, 0}}, Indices{{target, target}}};
 }
 
 struct Setting {

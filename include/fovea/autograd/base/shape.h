@@ -43,6 +43,11 @@ class Axes : public SmallVector<std::int64_t, 5> {
   Axes(std::initializer_list<std::int64_t> axes) : SmallVector(axes) {}
 };
 
+/// The most axes and elements that an array can have: sets of axes are the bits of a word, and the bytes of
+/// all elements, whatever their type, can be counted.
+inline constexpr std::size_t most_axes = 63;
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 58;
+
 /// The number of elements: the product of the sizes, 1 for a scalar. Every shape of an array goes through
 /// here when it is made, so no product of its sizes overflows later.
 /// Throws: ShapeError for a negative size, more than 63 axes, or more than 2^58 elements (sizes of 0 count as

@@ -68,7 +68,7 @@ struct LoadSafetensorsOptions {
 /// Throws: FileError, which says what is wrong and where, if the file can't be read or is not a whole
 /// safetensors file. It refuses a header longer than the file or 100 MB; JSON that is invalid, repeats a key
 /// or has content that the format does not know; empty names; ranges that overlap, leave gaps or exceed the
-/// file; shapes that disagree with their range, overflow or have more than 64 axes; and unknown dtypes.
+/// file; shapes that disagree with their range, overflow or have more than 63 axes; and unknown dtypes.
 FOVEA_API SafetensorsFile load_safetensors(const std::filesystem::path& path,
                                            const LoadSafetensorsOptions& options = {});
 
