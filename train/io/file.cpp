@@ -50,7 +50,7 @@ bool flush(int fd) {
   return retried([&] { return ::fsync(fd); }) == 0;
 }
 
-const char* name_of(fs::file_type type) {
+const char* kind_of(fs::file_type type) {
   switch (type) {
     case fs::file_type::regular:
       return "a regular file";
@@ -75,7 +75,7 @@ void check_own(const char* function, const fs::path& path, fs::file_type wanted)
     fail<FileError>("[{}] can't examine '{}': {}", function, path.string(), error.message());
   if (!fs::exists(found) || found.type() == wanted) return;
   fail<FileError>("[{}] '{}' is {}, but {} is needed there: nothing in a run's folder is followed out of it",
-                  function, path.string(), name_of(found.type()), name_of(wanted));
+                  function, path.string(), kind_of(found.type()), kind_of(wanted));
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ RunFolder open_folder(const std::filesystem::path& path, const RunOptions& optio
 
 }  // namespace
 
-Run::Run(const std::filesystem::path& folder, Trainer& trainer, RunOptions options)
+Run::Run(const std::filesystem::path& folder, Trainer& trainer, const RunOptions& options)
     : Run(open_folder(folder, options), trainer, options) {}
 
 Run::Run(RunFolder folder, Trainer& trainer, RunOptions options)

@@ -1,6 +1,5 @@
 #include "fovea/train/loop/run_folder.h"
 
-#include <atomic>
 #include <barrier>
 #include <fstream>
 #include <iterator>
@@ -27,6 +26,7 @@ std::vector<RunFolder> at_once(const Take& take) {
   std::barrier start(programs);
   std::vector<std::optional<RunFolder>> taken(programs);
   std::vector<std::thread> threads;
+  threads.reserve(programs);
   for (auto& folder : taken) {
     threads.emplace_back([&] {
       start.arrive_and_wait();

@@ -265,12 +265,14 @@ TEST_CASE("Run: an evaluation and a step that are interrupted are made when the 
     const auto interrupt = [&, step = step] {
       interrupted = interrupted || (trainer && trainer->status().step == step);
     };
-    training.options.evaluation = [&, whole = training.options.evaluation](std::int64_t index) {
+    training.options.evaluation = [&, in_evaluation = in_evaluation,
+                                   whole = training.options.evaluation](std::int64_t index) {
       CHECK_FALSE(interrupted);
       if (in_evaluation) interrupt();
       return whole(index);
     };
-    training.source = [&, whole = training.source](std::int64_t index, Rng& rng) {
+    training.source = [&, in_evaluation = in_evaluation, whole = training.source](std::int64_t index,
+                                                                                  Rng& rng) {
       CHECK_FALSE(interrupted);
       if (!in_evaluation) interrupt();
       return whole(index, rng);
@@ -479,7 +481,7 @@ TEST_CASE("Run: a checkpoint that does not fit the trainer is an error, and chan
         with("\"step\":13", "\"step\":1e300"), with(R"("step":13)", R"("step":"13")"),
         with("\"version\":2", "\"version\":3"), std::string(100000, '[')})
     check_metadata("fovea.trainer", text, "does not hold the status of a trainer");
-  for (const char* text : {"", "[1]", "{\"log.jsonl\":-1}", "{\"log.jsonl\":1.5}", "{\"log.jsonl\":\"1\"}"})
+  for (const char* text : {"", "[1]", "{\"log.jsonl\":-1}", "{\"log.jsonl\":1.5}", R"({"log.jsonl":"1"})"})
     check_metadata("fovea.log_sizes", text, "does not hold the sizes of the logs");
 }
 

@@ -57,7 +57,7 @@ class FOVEA_API Run {
   /// written, if another Run has it, if it holds a run and `resume` is not set, or, with `resume`, if there
   /// is no checkpoint, if the latest is damaged or belongs to another model or optimizer (the trainer is then
   /// unchanged), or if a log is shorter than it was at that checkpoint.
-  Run(const std::filesystem::path& folder, Trainer& trainer, RunOptions options = {});
+  Run(const std::filesystem::path& folder, Trainer& trainer, const RunOptions& options = {});
   /// The same in a folder that is locked already, such as one to which the settings of the run were written.
   Run(RunFolder folder, Trainer& trainer, RunOptions options = {});
   Run(const Run&) = delete;
