@@ -2,11 +2,12 @@
 //
 //   accuracy_bench [STEP]
 //
-// f32 is measured at every STEP-th of its numbers: at every 1,009th by default; all of them take an hour. f64
+// f32 is measured at every STEP-th of its numbers: at every 1,009th by default; all of them take hours. f64
 // is measured at 10,000,000 numbers of all magnitudes if STEP is 1, and else at 100,000.
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -43,7 +44,9 @@ void print_special_values() {
     const Tensor slope = grad({y}, {x}, {.gradients = {ones(x.shape())}})[0];
     std::string row = fmt::format("| {} |", function.name);
     for (std::int64_t i = 0; i < points.numel(); ++i) {
-      row += fmt::format(" {:.3g}; {:.3g} |", y.at({i}), slope.at({i}));
+      // A NaN is printed without its sign, which has no meaning.
+      const auto text = [](double value) { return std::isnan(value) ? "nan" : fmt::format("{:.3g}", value); };
+      row += fmt::format(" {}; {} |", text(y.at({i})), text(slope.at({i})));
     }
     fmt::print("{}\n", row);
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "fovea/autograd/tensor/tensor.h"
@@ -20,7 +19,8 @@ struct ElementwiseFunction {
   long double (*long_slope)(long double);
 };
 
-std::span<const ElementwiseFunction> elementwise_functions();
+/// Every elementwise function, and losses as functions of one logit or prediction.
+const std::vector<ElementwiseFunction>& elementwise_functions();
 
 /// The difference between a number of type T and the exact result, in units in the last place (ulp) of the
 /// exact one; positive where the magnitude is too large. 0 where both are NaN or the same infinity, infinite

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
@@ -73,6 +74,20 @@ constexpr T power_of_2(IntegerOf<T> n) {
   return std::bit_cast<T>(static_cast<Unsigned>(n + ExpNumbers<T>::bias) << ExpNumbers<T>::mantissa);
 }
 
+// Whether the processor computes a b + c with a single rounding, at no cost.
+#ifdef FP_FAST_FMAF
+inline constexpr bool has_fma = true;
+#else
+inline constexpr bool has_fma = false;
+#endif
+
+// a b + c, rounded once where the processor can. Compilers may or may not do so to the plain expression.
+template <class T>
+constexpr T multiply_add(T a, T b, T c) {
+  if constexpr (has_fma) return std::fma(a, b, c);
+  return a * b + c;
+}
+
 /// y 2^n, for results of type Result, where y is not far from 1.
 template <class Result, class T>
 constexpr T scaled(T y, IntegerOf<T> n) {
@@ -96,12 +111,15 @@ struct ExpParts {
   IntegerOf<T> exponent;
 
   /// c exp(x).
-  constexpr T times(T c) const { return scaled<Result>(c + c * fraction, exponent); }
+  constexpr T times(T c) const { return scaled<Result>(multiply_add(c, fraction, c), exponent); }
 };
 
-// The upper 26 bits of a number. The product of two such numbers is exact.
-constexpr double upper_half(double x) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~((std::uint64_t{1} << 27) - 1));
+// The upper half of a number's bits, 12 or 26. The product of two such numbers is exact.
+template <class T>
+constexpr T upper_half(T x) {
+  using Bits = std::make_unsigned_t<IntegerOf<T>>;
+  constexpr Bits lower = (Bits{1} << (sizeof(T) == 4 ? 12 : 27)) - 1;
+  return std::bit_cast<T>(std::bit_cast<Bits>(x) & ~lower);
 }
 
 // What was lost when a + b was rounded to `sum` (Knuth's two-sum).

@@ -95,13 +95,18 @@ struct NormalTail {
     if constexpr (sizeof(T) == 4) {
       return scaled<T>(share * product, density.exponent);
     } else {
-      const double product_low =
-          (variable - (product - Numbers::series[0])) + lost_in_sum(variable_part, grown, variable) +
-          product * density.fraction_low + Numbers::constant_low + (share - 0.5) * Numbers::linear_low;
+      // What the share lacks counts in the series too, whose slope is nearly that of its first terms.
+      const double missing = share_low();
+      const double of_missing =
+          missing * (Numbers::series[1] + 2 * Numbers::series[2] * (share - 0.5)) * (1 + density.fraction);
+      const double product_low = (variable - (product - Numbers::series[0])) +
+                                 lost_in_sum(variable_part, grown, variable) + of_missing +
+                                 product * density.fraction_low + Numbers::constant_low +
+                                 (share - 0.5) * Numbers::linear_low;
       const double product_upper = upper_half(product), share_upper = upper_half(share);
       const double upper = share_upper * product_upper;
       const double lower = share_upper * (product - product_upper) + (share - share_upper) * product;
-      return scaled<T>(upper + (lower + (share * product_low + share_low() * product)), density.exponent);
+      return scaled<T>(upper + (lower + (share * product_low + missing * product)), density.exponent);
     }
   }
   /// a / (a + offset) - share.
@@ -233,7 +238,7 @@ Block<T> gelu_tanh_slope(const Block<T>& x) {
     const detail::GeluArgument<T> u(std::abs(v));
     const detail::LogisticTail<double, T> tail(u.high, u.low);
     const double of_tail = u.a * u.slope / tail.denominator;
-    return v < 0 ? tail.weigh(1 - of_tail, true) : 1 / tail.denominator + tail.weigh(of_tail, true);
+    return (v < 0 ? 0 : 1 / tail.denominator) + tail.weigh(v < 0 ? 1 - of_tail : of_tail, true);
   });
 }
 

@@ -15,7 +15,7 @@ namespace detail {
 /// results keep their digits down to where they underflow.
 template <class T, class Result = T>
 struct LogisticTail {
-  static constexpr T bound = sizeof(T) == 4 ? 110 : 756;  // 1000 exp(-bound) is 0
+  static constexpr T bound = sizeof(T) == 4 ? 110 : 756;  // beyond it, a exp(-a) is 0
 
   ExpParts<Result, T> e;  // E, less what was lost when the denominator was rounded
   T denominator;          // 1 + E
@@ -28,14 +28,14 @@ struct LogisticTail {
     const T power = e.times(1);
     denominator = 1 + power;
     inverse = 1 - power / 2;
-    if constexpr (!is_wide) e.fraction -= (power - (denominator - 1)) * inverse;
+    if constexpr (!is_wide) e.fraction += e.fraction_low - (power - (denominator - 1)) * inverse;
   }
 
   /// c s(-a) if `below`, else c s(a).
   constexpr T weigh(T c, bool below) const {
-    const T product = below ? c + c * e.fraction : c;
+    const T product = below ? multiply_add(c, e.fraction, c) : c;
     T quotient = product / denominator;
-    if constexpr (!is_wide && sizeof(T) == 8) {
+    if constexpr (!is_wide && (sizeof(T) == 8 || !has_fma)) {
       // What was lost when the product and the quotient were rounded.
       const T lost = below ? c * e.fraction - (product - c) : T(0);
       const T upper = upper_half(quotient), denominator_upper = upper_half(denominator);
@@ -48,12 +48,13 @@ struct LogisticTail {
   }
 
  private:
-  static constexpr bool is_wide = sizeof(T) >
-                                  sizeof(Result);  // it has digits to spare, and E is not denormal
+  // T has digits to spare, and E is normal in it.
+  static constexpr bool is_wide = sizeof(T) > sizeof(Result);
 };
 
 }  // namespace detail
 
+/// s(x).
 template <class T>
 Block<T> sigmoid(Block<T> x) {
   for_each_lane([&](int i) {
@@ -100,7 +101,8 @@ Block<T> silu_slope(Block<T> x) {
     const detail::LogisticTail<T> tail(std::abs(x[i]));
     const T limited = x[i] > 1000 ? T(1000) : x[i] < -1000 ? T(-1000) : x[i];  // times E, which is 0 there
     const T of_tail = limited / tail.denominator;
-    x[i] = (x[i] < 0 ? tail.weigh(1 + of_tail, true) : 1 / tail.denominator + tail.weigh(of_tail, true));
+    const bool below = x[i] < 0;
+    x[i] = (below ? T(0) : 1 / tail.denominator) + tail.weigh(below ? 1 + of_tail : of_tail, true);
   });
   return x;
 }

@@ -127,6 +127,21 @@ double sum_exp(const T* x, std::int64_t n, T shift) {
   return sum_exp(x, n, shift, [](std::int64_t, auto, const Block<T>&) {});
 }
 
+/// log(total), where `total` is the sum of exp(x_i - shift). If one element has almost all of it, total - 1
+/// has lost its digits, and the sum of the others is taken alone.
+template <class T>
+double log_of_sum_exp(const T* x, std::int64_t n, T shift, double total) {
+  constexpr double enough = sizeof(T) == 4 ? 1e-8 : 1;
+  if (!(total >= 1 && total - 1 < enough)) return std::log(total);
+  Block<double> others = Block<double>::Zero();
+  for_each_block(n, [&](std::int64_t i, auto count) {
+    const Block<T> shifted = load_part(x + i, count, -std::numeric_limits<T>::infinity()) - shift;
+    const Block<double> terms = cast<double>(exp(shifted));
+    for_each_lane([&](int k) { others[k] += shifted[k] == 0 ? 0.0 : terms[k]; });
+  });
+  return std::log1p(others.sum());
+}
+
 /// The weight of a +inf in the softmax of a row that holds one and no NaN, so that sum_exp is infinite: 1 if
 /// it is the only one, to which softmax tends as that element grows, and else NaN. All others weigh 0.
 template <class T>

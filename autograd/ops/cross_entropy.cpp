@@ -155,7 +155,7 @@ double row_loss(const T* x, const T* w, std::int64_t n, std::int64_t target, con
     scale = kernels::weight_of_infinity(x, n);
     return loss_with_infinity(x, w, n, target, q) * static_cast<double>(scale);
   }
-  const double log_total = std::log(total);
+  const double log_total = kernels::log_of_sum_exp(x, n, shift, total);
   const auto from = static_cast<double>(shift);
   // The shift may be far larger than differences from it, so these are computed before anything is added.
   double loss = times(q.hit, log_total - (static_cast<double>(x[target]) - from));
@@ -178,7 +178,14 @@ void row_backward(const T* x, const T* w, std::int64_t n, std::int64_t target, c
     if (of_w != 0) part -= kernels::load_part(w + i, count) * of_w;
     kernels::store_part<T>(part, dx + i, count);
   });
-  if (possible) dx[target] -= static_cast<T>(q.hit * dy);
+  if (!possible) return;
+  const T hit = static_cast<T>(q.hit * dy), certain = dx[target];
+  dx[target] -= hit;
+  if (std::abs(dx[target]) * 64 >= std::abs(certain)) return;
+  // Of a probability near 1 hardly a digit is left. The gradients of a row add up to that of the z-loss.
+  dx[target] = 0;
+  const double others = std::accumulate(dx, dx + n, 0.0);
+  dx[target] = static_cast<T>(times(2 * q.z, logsumexp) * dy - others);
 }
 
 // Computes the loss and fills `statistics` (2, rows): the shifts of all rows, then their scales.
@@ -243,6 +250,16 @@ Bool kept_rows(const Targets& targets) {
   });
 }
 
+// Whether a class is the target of its row, (..., V).
+Bool target_places(const Targets& targets, const Shape& logits) {
+  return Bool(logits, [&](std::uint8_t* out) {
+    std::fill_n(out, numel(logits), std::uint8_t{0});
+    for (std::int64_t row = 0; row < targets.ids.numel(); ++row) {
+      if (targets.keeps(row)) out[row * logits.back() + targets.ids[row]] = 1;
+    }
+  });
+}
+
 // The weights of all rows as tensors, q (..., V) and z (..., 1), both 0 in a row that is ignored.
 struct Spread {
   Tensor q, z;
@@ -271,10 +288,16 @@ Tensor reference_gradient(const Tensor& logits, const Tensor& weights, const Ten
   const Bool kept = kept_rows(targets);
   const auto [q, z] = spread(targets, logits, weights);
   const Tensor x = where(kept, logits, 0.0);
-  Tensor of_p = sum(q, -1, keepdims);
-  if (targets.z_loss > 0) of_p = of_p + 2 * z * reference::logsumexp(x, -1, keepdims);
+  Tensor of_p = sum(q, -1, keepdims), of_z = zeros(of_p.shape(), of_p.dtype());
+  if (targets.z_loss > 0) {
+    of_z = 2 * z * reference::logsumexp(x, -1, keepdims);
+    of_p = of_p + of_z;
+  }
   const Tensor of_row = (targets.per_row() ? reshape(dy, kept.shape()) : dy) * targets.scale();
-  const Tensor dx = (softmax(x) * of_p - q) * of_row;
+  // A row adds up to of_z. So the element of the target follows from the others: p - 1 would cancel.
+  const Bool at_target = target_places(targets, logits.shape());
+  const Tensor others = where(at_target, 0.0, softmax(x) * of_p - q);
+  const Tensor dx = where(at_target, of_z - sum(others, -1, keepdims), others) * of_row;
   return where(kept & any(logits != -infinity, -1), dx, 0.0);
 }
 

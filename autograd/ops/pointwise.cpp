@@ -69,12 +69,17 @@ Tensor abs(const Tensor& x) {
                 });
 }
 
-// The case p = 2 is a product, since std::pow is slow.
+// The case p = 2 is a product, since std::pow is slow. A p that f32 would round, such as 1/3, is taken in
+// f64: its rounding is multiplied by ln x.
 Tensor pow(const Tensor& x, double p) {
   const Tensor y = map_unary(x, [p]<class T>(const Block<T>& v) -> Block<T> {
     if (p == 2) return v * v;
+    const T rounded = static_cast<T>(p);
+    const bool is_exact = static_cast<double>(rounded) == p;
     Block<T> result;
-    for (int i = 0; i < kernels::block_size; ++i) result[i] = std::pow(v[i], static_cast<T>(p));
+    for (int i = 0; i < kernels::block_size; ++i) {
+      result[i] = is_exact ? std::pow(v[i], rounded) : static_cast<T>(std::pow(static_cast<double>(v[i]), p));
+    }
     return result;
   });
   return record("pow", y, {x}, {x},

@@ -125,7 +125,7 @@ template <class T>
 T logsumexp_of_row(const T* x, std::int64_t n) {
   const T shift = kernels::shift_of_row(x, n);
   const double total = kernels::sum_exp(x, n, shift);
-  return static_cast<T>(std::log(total) + static_cast<double>(shift));
+  return static_cast<T>(kernels::log_of_sum_exp(x, n, shift, total) + static_cast<double>(shift));
 }
 
 template <class T>

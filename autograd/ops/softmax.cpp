@@ -77,7 +77,7 @@ void log_softmax_row(const T* x, T* y, std::int64_t n) {
   if (std::isinf(total)) {
     return row_with_infinity(x, y, n, std::log(kernels::weight_of_infinity(x, n)), static_cast<T>(-infinity));
   }
-  const T log_total = total == 0 ? T(0) : static_cast<T>(std::log(total));
+  const T log_total = total == 0 ? T(0) : static_cast<T>(kernels::log_of_sum_exp(x, n, shift, total));
   for_each_block(n, [&](std::int64_t i, auto count) {
     store_part<T>(load_part(x + i, count) - shift - log_total, y + i, count);
   });

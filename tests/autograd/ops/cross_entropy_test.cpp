@@ -86,6 +86,23 @@ TEST_CASE("cross_entropy of uniform logits is ln V, and of certain ones nearly 0
   CHECK(cross_entropy(-100 * eye(2, dtype), {0, 1}).loss.item() == Approx(100));
 }
 
+TEST_CASE("cross_entropy, log_softmax and logsumexp keep the digits of a prediction that is nearly certain") {
+  const Dtype dtype = GENERATE(f32, f64);
+  const double digits = dtype == f32 ? 3e-7 : 1e-15;
+  for (const double gap : {3, 17, 19, 40, 85}) {
+    Tensor logits = tensor({-gap, 0, -gap}, dtype).set_requires_grad();
+    const double exact = std::log1p(2 * std::exp(-gap)), share = std::exp(-gap) / (1 + 2 * std::exp(-gap));
+    const Tensor loss = cross_entropy(reshape(logits, {1, 3}), {1}).loss;
+    INFO("gap " << gap);
+    CHECK(loss.item() == Approx(exact).epsilon(digits).margin(0));
+    CHECK(log_softmax(logits).at({1}) == Approx(-exact).epsilon(digits).margin(0));
+    CHECK(logsumexp(logits, 0).item() == Approx(exact).epsilon(digits).margin(0));
+    const Values gradient = grad({loss}, {logits})[0].to_vector();
+    CHECK(gradient[0] == Approx(share).epsilon(digits).margin(0));
+    CHECK(gradient[1] == Approx(-2 * share).epsilon(gap > 10 ? digits : 20 * digits).margin(0));
+  }
+}
+
 TEST_CASE("cross_entropy's gradient is (p - onehot) / count") {
   const Dtype dtype = GENERATE(f32, f64);
   Rng rng(5);
