@@ -3,34 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <exception>
-#include <type_traits>
 
 #include "autograd/base/fail.h"
 #include "fovea/autograd/graph/graph.h"
 #include "fovea/autograd/graph/modes.h"
 #include "fovea/train/optimizers/clip.h"
+#include "train/loop/callbacks.h"
 #include "train/loop/trainer_options.h"
 
 namespace fovea {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Calls each callback, even after one has thrown, and then throws the first exception.
-template <class... Arguments>
-void call_all(const std::vector<std::function<void(Arguments...)>>& callbacks,
-              const std::type_identity_t<Arguments>&... arguments) {
-  std::exception_ptr first;
-  for (const auto& callback : callbacks) {
-    try {
-      callback(arguments...);
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  if (first) std::rethrow_exception(first);
-}
 
 // The norm before clipping; NaN if a gradient is not finite.
 double clip_or_nan(const std::vector<NamedTensor>& parameters, double max_norm) {
@@ -70,7 +54,7 @@ StopReason Trainer::run() {
     return train();
   } catch (...) {
     try {
-      if (!updating_) call_all(on_failure_);
+      if (!updating_) detail::call_all(on_failure_);
     } catch (...) {  // The error that ends the training says more than one that follows it.
     }
     throw;
@@ -86,7 +70,7 @@ StopReason Trainer::train() {
   }
   const bool evaluated = !options_.evaluation || status_.evaluated_at == status_.step;
   if (is_final(*stop) && !evaluated && !evaluate_and_report()) stop = StopReason::interrupted;
-  call_all(on_step_end_, stop);
+  detail::call_all(on_step_end_, stop);
   return *stop;
 }
 
@@ -94,7 +78,7 @@ StopReason Trainer::train() {
 std::optional<StopReason> Trainer::end_step() {
   if (is_evaluation_due() && !evaluate_and_report()) return StopReason::interrupted;
   const std::optional<StopReason> stop = reason_to_stop();
-  if (!stop) call_all(on_step_end_, stop);
+  if (!stop) detail::call_all(on_step_end_, stop);
   return stop;
 }
 
@@ -129,7 +113,7 @@ std::optional<StopReason> Trainer::train_step() {
     throw;
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  call_all(on_step_, report);
+  detail::call_all(on_step_, report);
   check_skipped_in_row(report);
   return std::nullopt;
 }
@@ -251,7 +235,7 @@ bool Trainer::evaluate_and_report() {
     status_.best_evaluation = report.loss;
     status_.evaluations_since_best = 0;
   }
-  call_all(on_evaluation_, report);
+  detail::call_all(on_evaluation_, report);
   return true;
 }
 
