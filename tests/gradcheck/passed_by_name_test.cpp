@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "fovea/autograd/base/error.h"
 #include "fovea/autograd/graph/modes.h"
 #include "fovea/gradcheck/gradcheck.h"
 #include "fovea/gradcheck/layer_gradcheck.h"
