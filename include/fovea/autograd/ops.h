@@ -175,9 +175,8 @@ FOVEA_API std::vector<Tensor> split_equally(const Tensor& x, Axis axis, Integer 
 /// Throws: ShapeError if they do not add up to the axis.
 FOVEA_API std::vector<Tensor> split(const Tensor& x, Axis axis, const Shape& sizes);
 /// `parts` pieces of equal size. Throws: ShapeError if the axis does not divide.
-template <std::integral Parts>
-std::vector<Tensor> split(const Tensor& x, Axis axis,
-                          Parts parts) requires std::convertible_to<Parts, Integer> {
+template <detail::WholeNumber Parts>
+std::vector<Tensor> split(const Tensor& x, Axis axis, Parts parts) {
   return detail::split_equally(x, axis, parts);
 }
 /// Joins tensors along an axis.

@@ -46,6 +46,9 @@ TEST_CASE("the depth of the braces is the number of axes") {
   CHECK(Indices{3, 5}.shape() == Shape{2});
   CHECK(Indices({{{3, 5}}}).shape() == Shape{1, 1, 2});
   CHECK(Indices{}.shape() == Shape{0});
+  enum { row = 7 };
+  CHECK(Indices{row, 2}.values()[0] == 7);
+  CHECK(tensor({row}).item() == 7);
   CHECK(Indices({2, 1}, std::vector<std::int64_t>{7, 11}).shape() == Shape{2, 1});
   CHECK(Bool({{true}}).shape() == Shape{1, 1});
   CHECK(Bool({{true}, {false}}).shape() == Shape{2, 1});

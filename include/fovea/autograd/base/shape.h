@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "fovea/autograd/base/export.h"
@@ -18,14 +19,21 @@ using Shape = SmallVector<std::int64_t, 5>;
 /// Elements to step over to move by one along each axis; 0 where an axis is broadcast.
 using Strides = SmallVector<std::int64_t, 5>;
 
+namespace detail {
+/// A type of whole numbers: an integer, but no bool, or an enum that is one.
+template <class I>
+concept WholeNumber = !std::same_as<I, bool> &&
+                      (std::integral<I> || (std::is_enum_v<I> && std::convertible_to<I, std::int64_t>));
+}  // namespace detail
+
 /// A whole number as an argument: an axis, a position, a size. A double or a bool does not compile, as C++
 /// would make a whole number of it silently, and max(x, 0.0) would be the largest along axis 0.
 class Integer {
  public:
-  template <std::integral I>
-  constexpr Integer(I value) requires(!std::same_as<I, bool>)
-      : value_(std::in_range<std::int64_t>(value) ? static_cast<std::int64_t>(value)
-                                                  : std::numeric_limits<std::int64_t>::max()) {}
+  template <detail::WholeNumber I>
+  constexpr Integer(I value)
+      : value_(std::in_range<std::int64_t>(+value) ? static_cast<std::int64_t>(value)
+                                                   : std::numeric_limits<std::int64_t>::max()) {}
   constexpr operator std::int64_t() const { return value_; }
 
  private:

@@ -15,10 +15,10 @@ namespace detail {
 /// A number that may be written for an element of type T, because it keeps its value: a whole number for a
 /// double, but no double for a whole number, and only true and false for a bool.
 template <class Number, class T>
-concept WrittenAs = std::is_arithmetic_v<Number> && std::same_as<Number, bool>
-== std::same_as<T, bool> &&
-    (std::floating_point<T> || std::same_as<T, bool> ||
-     (std::integral<Number> && (std::signed_integral<Number> || sizeof(Number) < sizeof(T))));
+concept WrittenAs = (std::same_as<T, bool> && std::same_as<Number, bool>) ||
+                    (std::floating_point<T> && (std::floating_point<Number> || WholeNumber<Number>)) ||
+                    (WholeNumber<T> && WholeNumber<Number> &&
+                     (std::is_enum_v<Number> || std::signed_integral<Number> || sizeof(Number) < sizeof(T)));
 }  // namespace detail
 
 /// Elements in braces, as the arguments of `tensor`, Indices and Bool. The depth of the braces is the number
