@@ -158,20 +158,8 @@ void language_models(Rng& rng) {
   expect("Gpt, generating", next, {B, 1, V});
 }
 
-void encoder_and_hooks(Rng& rng) {
+void encoders(Rng& rng) {
   const Indices ids = draw_ids(rng);
-  const Gpt model({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
-  // [hooks]
-  Hooks hooks(model);
-  hooks.record("blocks.*.attention.weights").replace("blocks.1.attention.heads", [](const Tapped& tapped) {
-    return tapped.value * reshape(tensor({1, 0, 1}), {H, 1, 1});  // (B, H, T, D) without head 1
-  });
-  const Tensor ablated = model.logits(ids);
-  const Tensor map = hooks["blocks.0.attention.weights"];  // (B, H, T, T), rows summing to 1
-  // [hooks]
-  expect("Hooks, replacing", ablated, {B, T, V});
-  expect("Hooks, reading", map, {B, H, T, T});
-
   // [encoder]
   const Encoder encoder({.vocabulary = V, .context = 32, .d_model = C, .heads = H, .layers = 2}, rng);
   const Tensor read =
@@ -227,7 +215,7 @@ int main() {
   maps(x, rng);
   heads_and_blocks(x, rng);
   language_models(rng);
-  encoder_and_hooks(rng);
+  encoders(rng);
   while_training(x, rng);
   losses(rng);
 }

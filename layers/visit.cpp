@@ -130,6 +130,12 @@ std::vector<NamedTensor> named_parameters(const std::vector<Member>& members) {
   return parameters;
 }
 
+std::vector<NamedTensor> trainable_parameters(const std::vector<Member>& members) {
+  std::vector<NamedTensor> parameters = named_parameters(members);
+  std::erase_if(parameters, [](const NamedTensor& parameter) { return !parameter.tensor.requires_grad(); });
+  return parameters;
+}
+
 std::int64_t parameter_count(const std::vector<Member>& members) {
   std::int64_t count = 0;
   for (const NamedTensor& parameter : named_parameters(members)) count += parameter.tensor.numel();

@@ -116,6 +116,32 @@ TEST_CASE("named_parameters: the handles share the layer's tensors", "[layers]")
   CHECK(layer.W.at({1}) == 5);
 }
 
+TEST_CASE("trainable_parameters: the parameters that are not frozen", "[layers]") {
+  Rng rng(1);
+  const Everything layer(rng);
+  CHECK(names_of(trainable_parameters(layer)) == names_of(named_parameters(layer)));
+
+  freeze(layer.stack[1]);
+  freeze(layer.present.value());
+  CHECK(names_of(trainable_parameters(layer)) ==
+        Names{"scale", "first.W", "first.b", "stack.0.W", "stack.0.b"});
+  CHECK(named_parameters(layer).size() == 8);
+  CHECK(trainable_parameters(layer)[1].tensor.is_same(layer.first.W));
+  CHECK(names_of(trainable_parameters(clone(layer))) == names_of(trainable_parameters(layer)));
+
+  Tensor(layer.stack[1].W).set_requires_grad();
+  CHECK(names_of(trainable_parameters(layer)).back() == "stack.1.W");
+}
+
+TEST_CASE("freeze: a frozen layer gets no gradient and passes it on", "[layers]") {
+  Rng rng(1);
+  const Linear first(2, 3, rng), second(3, 5, rng);
+  freeze(second);
+  backward(sum(second(first(randn({7, 2}, rng))) * randn({7, 5}, rng)));
+  CHECK(first.W.grad().defined());
+  CHECK_FALSE(second.W.grad().defined());
+}
+
 TEST_CASE("members: roles and ties", "[layers]") {
   Rng rng(1);
   const Everything layer(rng);

@@ -38,8 +38,8 @@ void Optimizer::check_parameters() const {
   for (const auto& [parameter, tensor] : parameters_) {
     if (!tensor.requires_grad()) {
       fail<ValueError>(
-          "[{}] '{}', shape {}, does not require a gradient: make it with parameter(...), declare it "
-          "v.frozen in its layer's `visit`, or take it out of the list",
+          "[{}] '{}', shape {}, does not require a gradient: if it is to be trained, make it with "
+          "parameter(...); if it is frozen, make the optimizer from trainable_parameters(model)",
           name_, parameter, to_string(tensor.shape()));
     }
     if (!tensor.is_contiguous()) {

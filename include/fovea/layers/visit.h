@@ -178,6 +178,7 @@ template <class... T>
 inline constexpr bool is_variant<std::variant<T...>> = true;
 
 FOVEA_API std::vector<NamedTensor> named_parameters(const std::vector<Member>& members);
+FOVEA_API std::vector<NamedTensor> trainable_parameters(const std::vector<Member>& members);
 FOVEA_API std::int64_t parameter_count(const std::vector<Member>& members);
 FOVEA_API void freeze(const std::vector<Member>& members);
 FOVEA_API std::string to_string(const std::vector<Member>& members);
@@ -225,13 +226,21 @@ std::vector<NamedTensor> named_parameters(const L& layer) {
   return detail::named_parameters(members(layer));
 }
 
+/// Those of the named parameters that require a gradient: what an optimizer takes after `freeze(model.part)`
+/// has left a part of the model out of training.
+template <class L>
+std::vector<NamedTensor> trainable_parameters(const L& layer) {
+  return detail::trainable_parameters(members(layer));
+}
+
 /// The number of elements of all parameters.
 template <class L>
 std::int64_t parameter_count(const L& layer) {
   return detail::parameter_count(members(layer));
 }
 
-/// Turns gradients off for all tensors of a layer, for a constructor that declares it frozen.
+/// Turns gradients off for all tensors of a layer: in a constructor that declares it frozen, or before a part
+/// of a model is left out of training. Gradients still flow through the layer to its input.
 template <class L>
 void freeze(const L& layer) {
   detail::freeze(members(layer));
