@@ -157,6 +157,8 @@ bool report_result(const Settings& settings, const Corpus& corpus, Trainer& trai
 int train(const Settings& settings, const std::string& settings_text) {
   set_threads(settings.threads);
   const Corpus corpus = open_corpus_of(settings);
+  if (const auto checkpoint = latest_checkpoint(settings.resume); !settings.resume.empty() && checkpoint)
+    check_model_sizes(settings.recipe, corpus.vocabulary, corpus.context, *checkpoint);
   Rng rng(settings.seed);
   const Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(settings.recipe, named_parameters(model));
