@@ -222,6 +222,17 @@ Corpus corpus_of_tokens(const TokenData& tokens, const Settings& settings) {
   return corpus;
 }
 
+// The vocabulary of a token file decides how much memory a model takes, and a damaged header may say
+// anything. Where each token has no chance to occur a few times, nothing could be learned about it either.
+void check_vocabulary(const TokenData& tokens, const std::string& name) {
+  constexpr std::int64_t small = 65536, times = 16;
+  if (tokens.vocabulary() <= std::max(small, tokens.size() / times)) return;
+  throw FileError(fmt::format(
+      "{}: its header says a vocabulary of {}, but it has only {} tokens: above {}, a vocabulary needs {} "
+      "tokens to train on for each of its own",
+      name, tokens.vocabulary(), tokens.size(), small, times));
+}
+
 Corpus corpus_of_token_file(const Settings& settings, const std::string& name, const Metadata& run) {
   const auto refuse = [&](const char* option, const char* lacks) {
     throw ValueError(fmt::format("{}: {} is a token file, which has no {}", option, name, lacks));
@@ -230,7 +241,9 @@ Corpus corpus_of_token_file(const Settings& settings, const std::string& name, c
   if (settings.tokenizer != Settings{}.tokenizer) refuse("--tokenizer", "text");
   const std::string found = fingerprint_of_file(settings.text);
   check_fingerprint(found, run);
-  Corpus corpus = corpus_of_tokens(TokenData::open(settings.text), settings);
+  const TokenData tokens = TokenData::open(settings.text);
+  check_vocabulary(tokens, name);
+  Corpus corpus = corpus_of_tokens(tokens, settings);
   corpus.metadata["data"] = found;
   return corpus;
 }

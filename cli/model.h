@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <variant>
 
 #include "fovea/autograd/base/rng.h"
@@ -26,5 +28,10 @@ struct Model {
     std::visit([&]<class Chosen>(const Chosen& chosen) { Chosen::visit(chosen, v); }, self.network);
   }
 };
+
+/// Looks whether a checkpoint holds a model of these sizes, before memory is taken for it: settings and files
+/// may say anything. Throws: FileError.
+void check_model_sizes(const Recipe& recipe, std::int64_t vocabulary, std::int64_t context,
+                       const std::filesystem::path& checkpoint);
 
 }  // namespace fovea::cli

@@ -108,8 +108,10 @@ LoadedRun load_run(const std::filesystem::path& folder, bool best) {
   }
   const SafetensorsFile file = load_safetensors(*checkpoint);
   const std::int64_t context = number_of(file, "context", *checkpoint);
+  const std::int64_t vocabulary = number_of(file, "vocabulary", *checkpoint);
+  check_model_sizes(settings.recipe, vocabulary, context, *checkpoint);
   Rng rng(settings.seed);
-  Model model(settings.recipe, number_of(file, "vocabulary", *checkpoint), context, rng);
+  Model model(settings.recipe, vocabulary, context, rng);
   load_weights(model, file, *checkpoint);
   return {std::move(settings), *checkpoint, file.metadata, std::move(model), context};
 }

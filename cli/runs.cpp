@@ -21,6 +21,7 @@
 #include "cli/terminal.h"
 #include "fovea/autograd/base/error.h"
 #include "train/io/file.h"
+#include "train/io/json.h"
 
 namespace fovea::cli {
 namespace {
@@ -45,6 +46,15 @@ struct RunSummary {
   std::string fault = {};  ///< why the folder can't be read; empty if it can
 };
 
+// A line of a log as JSON; null if it is cut off.
+json parsed_line(std::string_view line) {
+  try {
+    return detail::parse_json(line);
+  } catch (const ValueError&) {
+    return nullptr;
+  }
+}
+
 // Takes the last step and the evaluations from a log, whose last line may be cut off.
 void read_log(const fs::path& file, RunSummary& run) {
   if (!fs::exists(file)) return;
@@ -55,7 +65,7 @@ void read_log(const fs::path& file, RunSummary& run) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const bool is_last = text.find('\n') == text.npos;
     if (!is_last && line.find("validation_loss") == line.npos) continue;
-    const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const json entry = parsed_line(line);
     if (!entry.is_object()) continue;
     run.step = std::max(run.step, entry.value("step", std::int64_t{0}));
     if (!entry.contains("validation_loss") || !entry["validation_loss"].is_number()) continue;
@@ -83,7 +93,8 @@ RunSummary summary_of(const fs::path& folder) {
 
 std::vector<RunSummary> runs_in(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    throw FileError(fmt::format("there is no folder {}, in which runs could be", folder.string()));
+    throw FileError(
+        fmt::format("there is no folder {}, in which runs could be", detail::printable(folder.string())));
   }
   std::vector<RunSummary> runs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

@@ -1,10 +1,11 @@
 #include "cli/score_file.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "autograd/base/text.h"
 #include "fovea/autograd/base/error.h"
 #include "train/io/file.h"
+#include "train/io/json.h"
 
 namespace fovea::cli {
 
@@ -23,13 +24,14 @@ std::vector<ScoreEntry> read_score(const std::filesystem::path& run) {
   if (!std::filesystem::exists(file)) return {};
   try {
     std::vector<ScoreEntry> score;
-    for (const json& entry : json::parse(detail::read_file("read_score", file))) {
+    for (const json& entry : detail::parse_json(detail::read_file("read_score", file))) {
       score.push_back({entry.at("name").get<std::string>(), entry.at("value").get<double>(),
                        entry.at("reached").get<bool>()});
     }
     return score;
-  } catch (const json::exception&) {
-    throw FileError(fmt::format("{} is not a list of metrics, as fovea train writes it", file.string()));
+  } catch (const std::exception&) {
+    throw FileError(fmt::format("{} is not a list of metrics, as fovea train writes it",
+                                detail::printable(file.string())));
   }
 }
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "autograd/base/text.h"
+#include "autograd/base/utf8.h"
 #include "fovea/autograd/base/error.h"
 #include "fovea/train/tokenizers/clean_text.h"
 #include "train/io/file.h"
-#include "train/tokenizers/utf8.h"
 
 namespace fovea::cli {
 namespace {

@@ -206,6 +206,9 @@ int train(const Settings& settings, const std::string& settings_text) {
   if (!settings.resume.empty()) opened = RunFolder::open(settings.resume);
   const std::optional<fs::path> checkpoint = checkpoint_before(settings);
   const Corpus corpus = open_corpus_of(settings, checkpoint);
+  if (!settings.resume.empty() && checkpoint) {
+    check_model_sizes(settings.recipe, corpus.vocabulary, corpus.context, *checkpoint);
+  }
   Rng rng(settings.seed);
   Model model(settings.recipe, corpus.vocabulary, corpus.context, rng);
   if (!settings.from.empty()) load_weights(model, load_safetensors(*checkpoint), *checkpoint);

@@ -69,6 +69,17 @@ void KvCache::truncate(std::int64_t length) {
   length_ = length;
 }
 
+void KvCache::reserve(std::int64_t capacity) {
+  if (capacity <= this->capacity()) return;
+  for (Tensor* kept : {&keys_, &values_}) {
+    Shape shape = kept->shape();
+    shape[2] = capacity;
+    Tensor larger = zeros(shape, kept->dtype());
+    write_rows(larger, slice(*kept, 2, 0, length_), 0);
+    *kept = larger;
+  }
+}
+
 KvCache::Kept KvCache::append(const Tensor& keys, const Tensor& values) {
   check_rows("keys", keys, keys_);
   check_rows("values", values, values_);

@@ -12,6 +12,14 @@
 /// The parts that Gpt and Encoder share.
 namespace fovea {
 
+inline bool is_gated(MlpKind kind) { return kind == MlpKind::swiglu || kind == MlpKind::geglu; }
+
+/// The hidden size of a block's MLP. A gated one has three matrices instead of two, and by default about as
+/// many elements.
+inline std::int64_t hidden_size(std::int64_t d_model, const TransformerBlockOptions& options) {
+  return options.d_hidden.value_or(is_gated(options.mlp) ? 8 * d_model / 3 : 4 * d_model);
+}
+
 /// Turns on the scheme of positions in attention, with its default options unless some are given.
 /// Throws: ValueError if the options ask for another scheme than the model does.
 inline void use_positions(const char* model, Positions positions, bool bidirectional,

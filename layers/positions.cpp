@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-void check_input(const char* layer, const Tensor& x, std::int64_t d_model) {
+void check_sequence(const char* layer, const Tensor& x, std::int64_t d_model) {
   if (x.rank() < 2 || x.size(-1) != d_model) {
     fail<ShapeError>("[{}] expects x (..., T, {}), and got {}", layer, d_model, to_string(x.shape()));
   }
@@ -38,7 +38,7 @@ SineCosinePositions::SineCosinePositions(std::int64_t d_model_) : d_model(d_mode
 }
 
 Tensor SineCosinePositions::operator()(const Tensor& x, std::int64_t offset) const {
-  check_input("SineCosinePositions", x, d_model);
+  check_sequence("SineCosinePositions", x, d_model);
   return x + sine_cosine_positions(x.size(-2), d_model, x.dtype(), offset);
 }
 
@@ -48,7 +48,7 @@ LearnedPositions::LearnedPositions(std::int64_t max_length, std::int64_t d_model
 }
 
 Tensor LearnedPositions::operator()(const Tensor& x, std::int64_t offset) const {
-  check_input("LearnedPositions", x, table.size(1));
+  check_sequence("LearnedPositions", x, table.size(1));
   const std::int64_t end = offset + x.size(-2);
   if (offset < 0 || end > table.size(0)) {
     fail<ShapeError>(

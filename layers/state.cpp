@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "autograd/base/fail.h"
+#include "autograd/base/text.h"
 #include "fovea/autograd/ops.h"
 
 namespace fovea {
@@ -31,11 +34,14 @@ Values values_by_name(const State& state) {
   return values;
 }
 
-// The name of a member and of all members tied to it.
-std::vector<std::string> names_of(std::size_t index, const std::vector<Member>& members) {
-  std::vector<std::string> names{members[index].name};
+using Names = std::vector<std::string>;
+
+// For each member its name, and the names of all members tied to it.
+std::vector<Names> names_of(const std::vector<Member>& members) {
+  std::vector<Names> names(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) names[i].push_back(members[i].name);
   for (const Member& member : members) {
-    if (member.tied_to == index) names.push_back(member.name);
+    if (member.tied_to) names[*member.tied_to].push_back(member.name);
   }
   return names;
 }
@@ -45,10 +51,10 @@ bool same_values(const Tensor& a, const Tensor& b) {
 }
 
 // The value of a member, under any of its names, or an undefined Tensor.
-Tensor value_for(std::size_t index, const std::vector<Member>& members, const Values& values) {
+Tensor value_for(const Names& names, const Values& values) {
   Tensor value;
   std::string value_name;
-  for (const std::string& name : names_of(index, members)) {
+  for (const std::string& name : names) {
     const auto found = values.find(name);
     if (found == values.end()) continue;
     if (value.defined() && !same_values(value, found->second)) {
@@ -75,10 +81,11 @@ void write(Write& write) {
 }
 
 std::vector<std::string> unexpected_names(const Values& values, const std::vector<Member>& members) {
+  std::set<std::string_view> expected;
+  for (const Member& member : members) expected.insert(member.name);
   std::vector<std::string> names;
   for (const auto& [name, value] : values) {
-    const auto has_name = [&name = name](const Member& member) { return member.name == name; };
-    if (std::ranges::none_of(members, has_name)) names.push_back(name);
+    if (!expected.contains(name)) names.push_back(name);
   }
   return names;
 }
@@ -100,10 +107,10 @@ std::vector<LoadReport::OtherSetting> other_settings(const std::vector<Setting>&
 
 std::string to_string(const LoadReport& report) {
   std::string text = fmt::format("{} loaded", report.loaded.size());
-  for (const std::string& name : report.missing) text += "\n  missing: " + name;
-  for (const std::string& name : report.unexpected) text += "\n  unexpected: " + name;
+  for (const std::string& name : report.missing) text += "\n  missing: " + detail::printable(name);
+  for (const std::string& name : report.unexpected) text += "\n  unexpected: " + detail::printable(name);
   for (const auto& [name, expected, found] : report.misshaped) {
-    text += fmt::format("\n  mis-shaped: {} is {} in the layer and {} in the state", name,
+    text += fmt::format("\n  mis-shaped: {} is {} in the layer and {} in the state", detail::printable(name),
                         to_string(expected), to_string(found));
   }
   for (const auto& [name, expected, found] : report.settings) {
@@ -141,11 +148,12 @@ LoadReport load(const std::vector<Member>& members, const std::vector<Setting>& 
   LoadReport report;
   report.settings = other_settings(settings, state);
   report.unexpected = unexpected_names(values, members);
+  const std::vector<Names> names = names_of(members);
   std::vector<Write> writes;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto& [name, tensor, role, tied_to] = members[i];
     if (tied_to) continue;
-    const Tensor value = value_for(i, members, values);
+    const Tensor value = value_for(names[i], values);
     if (!value.defined()) {
       report.missing.push_back(name);
     } else if (value.shape() != tensor->shape()) {

@@ -111,9 +111,9 @@ const Tensor& Hooks::operator[](std::string_view path) const {
                                  [&](const Tapped& tapped) { return tapped.path() == path; });
   if (last != records_.rend()) return last->value;
   std::string reported;
-  for (const auto& [name, calls] : calls_) reported += "\n  " + name;
-  fail<ValueError>("[Hooks] nothing was recorded as '{}'; reported so far:{}", path,
-                   reported.empty() ? " nothing" : reported);
+  for (const auto& [name, calls] : calls_) reported += (reported.empty() ? "" : ", ") + name;
+  fail<ValueError>("[Hooks] nothing was recorded as '{}'; reported so far: {}", path,
+                   reported.empty() ? "nothing" : reported);
 }
 
 const std::string* Hooks::name_of(const Site& layer) const {

@@ -2,21 +2,20 @@
 
 #include "fovea/autograd/ops.h"
 #include "fovea/layers/tap.h"
-#include "layers/init.h"
+#include "layers/model.h"
 
 namespace fovea {
 namespace {
 
 FeedForward make_feed_forward(std::int64_t d_model, Activation activation, Rng& rng,
                               const TransformerBlockOptions& options) {
-  return FeedForward(d_model, options.d_hidden.value_or(4 * d_model), rng,
+  return FeedForward(d_model, hidden_size(d_model, options), rng,
                      {.activation = activation, .bias = options.mlp_bias});
 }
 
 GatedFeedForward make_gated(std::int64_t d_model, Activation activation, Rng& rng,
                             const TransformerBlockOptions& options) {
-  return GatedFeedForward(d_model, options.d_hidden.value_or(8 * d_model / 3), rng,
-                          {.activation = activation});
+  return GatedFeedForward(d_model, hidden_size(d_model, options), rng, {.activation = activation});
 }
 
 std::optional<Mlp> make_mlp(std::int64_t d_model, Rng& rng, const TransformerBlockOptions& options) {

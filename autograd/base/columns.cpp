@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utf8proc.h>
 
+#include "autograd/base/utf8.h"
+
 namespace fovea::detail {
 namespace {
 
@@ -13,17 +15,10 @@ struct Cluster {
   std::size_t columns = 0;
 };
 
-struct CodePoint {
-  utf8proc_int32_t code = 0;
-  std::size_t bytes = 0;
-};
-
-// The code point that a text begins with. A byte that is not UTF-8 counts as the replacement character.
-CodePoint first_code_point(std::string_view text) {
-  utf8proc_int32_t code = 0;
-  const utf8proc_ssize_t bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                                  static_cast<utf8proc_ssize_t>(text.size()), &code);
-  return bytes > 0 ? CodePoint{code, static_cast<std::size_t>(bytes)} : CodePoint{0xFFFD, 1};
+// The character that a text begins with. A byte that is not UTF-8 counts as the replacement character.
+Character first_or_replacement(std::string_view text) {
+  const Character first = first_character(text);
+  return first.length > 0 ? first : Character{0xFFFD, 1};
 }
 
 // The cluster that a text begins with. The parts of one picture, such as a family or a flag, share two
@@ -32,12 +27,13 @@ Cluster first_cluster(std::string_view text) {
   constexpr std::size_t widest = 2;
   Cluster cluster;
   utf8proc_int32_t state = 0;
-  for (CodePoint last; cluster.bytes < text.size();) {
-    const CodePoint next = first_code_point(text.substr(cluster.bytes));
-    if (cluster.bytes > 0 && utf8proc_grapheme_break_stateful(last.code, next.code, &state)) break;
-    cluster.bytes += next.bytes;
-    cluster.columns += static_cast<std::size_t>(utf8proc_charwidth(next.code));
-    last = next;
+  for (utf8proc_int32_t last = 0; cluster.bytes < text.size();) {
+    const Character next = first_or_replacement(text.substr(cluster.bytes));
+    const auto code = static_cast<utf8proc_int32_t>(next.code);
+    if (cluster.bytes > 0 && utf8proc_grapheme_break_stateful(last, code, &state)) break;
+    cluster.bytes += next.length;
+    cluster.columns += static_cast<std::size_t>(utf8proc_charwidth(code));
+    last = code;
   }
   cluster.columns = std::min(cluster.columns, widest);
   return cluster;

@@ -5,12 +5,41 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
+#include <utf8proc.h>
+
+#include "autograd/base/utf8.h"
 
 namespace fovea::detail {
 namespace {
 
-// In UTF-8, every byte of a character but its first has the form 10xxxxxx.
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+// Whether a character shows as itself. Others begin a line or a command to the terminal, turn the direction
+// of what follows, or do not show at all.
+bool shows_as_itself(char32_t code) {
+  const auto point = static_cast<utf8proc_int32_t>(code);
+  switch (utf8proc_category(point)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    default:
+      return utf8proc_get_property(point)->ignorable == 0;
+  }
+}
+
+std::string escaped_byte(char byte) {
+  if (byte == '\n') return "\\n";
+  if (byte == '\t') return "\\t";
+  return fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+}
+
+// The character that a text begins with, or a byte that is not UTF-8, as it is printed.
+std::string shown(std::string_view text, const Character& character) {
+  if (character.length == 0) return escaped_byte(text[0]);
+  if (shows_as_itself(character.code)) return std::string(text.substr(0, character.length));
+  if (character.length == 1) return escaped_byte(text[0]);
+  return fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(character.code));
+}
 
 }  // namespace
 
@@ -29,26 +58,16 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }
 
 std::string printable(std::string_view text, std::size_t longest) {
-  std::string_view shown = text.substr(0, longest);
-  if (shown.size() < text.size()) {
-    std::size_t cut = shown.size();
-    while (cut > 0 && continues_character(text[cut])) --cut;
-    shown = shown.substr(0, cut);
-  }
   std::string safe;
-  for (const char c : shown) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      safe += "\\n";
-    } else if (c == '\t') {
-      safe += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      safe += fmt::format("\\x{:02x}", byte);
-    } else {
-      safe += c;
-    }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const Character next = first_character(rest);
+    const std::size_t length = std::max<std::size_t>(next.length, 1);
+    if (length > longest - at) return safe + "...";
+    safe += shown(rest, next);
+    at += length;
   }
-  return shown.size() < text.size() ? safe + "..." : safe;
+  return safe;
 }
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text, 80) + "'"; }

@@ -41,7 +41,7 @@ TEST_CASE("every op that ops.h and attention.h declare has a row") {
   for (std::sregex_iterator found(declared.begin(), declared.end(), declaration), end; found != end;
        ++found, ++ops) {
     const std::string op = (*found)[1];
-    if (op == "split_equally") continue;  // a form of split
+    if (op == "split_equally") continue;                             // a form of split
     if (op == "alibi_slopes" || op == "relative_buckets") continue;  // they take numbers, not tensors
     INFO(op);
     CHECK(checked.count(op) == 1);

@@ -191,6 +191,23 @@ TEST_CASE("KvCache: errors leave the cache unchanged", "[layers]") {
   CHECK(cache.length() == 2);
 }
 
+TEST_CASE("KvCache: more room changes nothing of what it holds", "[layers]") {
+  const NoGrad no_grad;
+  const MultiHeadAttention layer = random_layer(C, H, {});
+  Rng rng(2);
+  const Tensor x = randn({B, 5, C}, rng, f64);
+  KvCache cache = layer.cache(B, 0);
+  cache.reserve(3);
+  CHECK(cache.capacity() == 3);
+  layer(slice(x, 1, 0, 3), cache);
+  cache.reserve(2);
+  CHECK(cache.capacity() == 3);
+  cache.reserve(7);
+  CHECK(cache.capacity() == 7);
+  CHECK(cache.length() == 3);
+  check_close(layer(slice(x, 1, 3, 5), cache), slice(layer(x), 1, 3, 5), 1e-12);
+}
+
 TEST_CASE("KvCache: a copy is independent, and forgotten positions have no influence", "[layers]") {
   const NoGrad no_grad;
   const MultiHeadAttention layer = random_layer(C, H, {});

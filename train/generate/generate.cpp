@@ -46,16 +46,26 @@ std::vector<std::int64_t> continue_prompt(const NextLogits& next_logits, Ids pro
   return ids;
 }
 
+// Makes room for the ids, and for as many to come, but for no more than the context.
+void reserve(Gpt::Cache& cache, std::size_t ids, std::size_t context) {
+  for (KvCache& block : cache.blocks) {
+    if (block.capacity() < static_cast<std::int64_t>(ids))
+      block.reserve(static_cast<std::int64_t>(std::min(2 * ids, context)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> generate(const Gpt& model, Ids prompt, const GenerateOptions& options, Rng& rng) {
   const auto context = static_cast<std::size_t>(model.config.context);
+  // The cache grows with what is generated: a context may be far longer.
   std::optional<Gpt::Cache> cache;
-  if (options.cache) cache = model.cache(1);
+  if (options.cache) cache = model.cache(1, 0);
   const auto next_logits = [&](Ids ids) {
     const NoGrad no_grad;
     const EvalMode inference;
     if (cache && ids.size() <= context) {
+      reserve(*cache, ids.size(), context);
       return last_row(model.logits(as_batch(ids.subspan(static_cast<std::size_t>(cache->length))), *cache));
     }
     return last_row(model.logits(as_batch(ids.last(std::min(ids.size(), context)))));

@@ -1,7 +1,5 @@
 #include "train/io/safetensors_header_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -12,9 +10,13 @@
 
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
+#include "train/io/json.h"
 
 namespace fovea::detail {
 namespace {
+
+// Short entries take many times their length in memory.
+constexpr std::size_t most_metadata = 100'000;
 
 // The bits of an element, for every dtype of the format.
 std::optional<std::uint64_t> bits_of(std::string_view dtype) {
@@ -57,6 +59,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (place_ == Place::metadata) {
       if (header_.metadata.contains(key_))
         refuse("the header has the metadata key {} twice", in_quotes(key_));
+      if (header_.metadata.size() == most_metadata)
+        refuse("the header has more than {} entries of metadata", most_metadata);
       return go(Place::metadata_value);
     }
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -141,7 +145,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
-    throw FileError(what_ + ": " + fmt::format(text, std::forward<Args>(args)...));
+    fail<FileError>("{}: {}", what_, fmt::format(text, std::forward<Args>(args)...));
   }
   [[noreturn]] void too_large() const {
     refuse("tensor {} has more elements than an array can have", entry_name());
@@ -197,9 +201,11 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 void read_header_json(const std::string& what, std::string_view text, SafetensorsHeader& header) {
   HeaderReader reader(what, header);
   if (!text.starts_with('{')) fail<FileError>("{}: the header does not begin with a brace", what);
-  // The parser would take a zero byte for the end of the text.
-  if (text.find('\0') != text.npos) fail<FileError>("{}: the header has a zero byte", what);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  try {
+    read_json(text, reader);
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: the header is malformed: {}", what, error.what());
+  }
 }
 
 }  // namespace fovea::detail

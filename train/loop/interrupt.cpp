@@ -16,7 +16,7 @@ std::atomic<int> received = 0;
 std::atomic<std::int64_t> received_at = 0;
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "signal handlers must not wait for locks");
 
-std::int64_t now() {
+std::int64_t nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -26,11 +26,11 @@ std::int64_t now() {
 extern "C" {
 static void remember(int signal) {
   if (received == 0) {
-    received_at = now();
+    received_at = nanoseconds();
     received = signal;
     return;
   }
-  if (signal == SIGHUP || signal == SIGPIPE || now() - received_at < same_request_nanoseconds) return;
+  if (signal == SIGHUP || signal == SIGPIPE || nanoseconds() - received_at < same_request_nanoseconds) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }

@@ -9,6 +9,7 @@
 #include "autograd/base/build.h"
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
+#include "train/io/json.h"
 #include "train/loop/checkpoint_folder.h"
 #include "train/loop/json_fields.h"
 #include "train/loop/run_log.h"
@@ -29,7 +30,7 @@ std::string value_of(const Metadata& metadata, const char* key) {
 
 detail::RunLog::Sizes log_sizes_in(const std::string& what, const Metadata& metadata) {
   try {
-    const auto json = nlohmann::ordered_json::parse(value_of(metadata, log_sizes_key));
+    const nlohmann::json json = detail::parse_json(value_of(metadata, log_sizes_key));
     detail::RunLog::Sizes sizes;
     for (const auto& [name, size] : json.items()) {
       sizes[name] = detail::whole_number<std::uint64_t>(json, name);
@@ -57,7 +58,9 @@ Loaded load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
     trainer.set_status(status);
     return {std::move(log_sizes), value_of(file.metadata, build_key)};
   } catch (const LoadError& error) {
-    fail<FileError>("{} belongs to another model, optimizer or ema_decay: {}", what, to_string(error.report));
+    // The report has lines, so the text is not made by `fail`, which makes one of them.
+    throw FileError(fmt::format("{} belongs to another model, optimizer or ema_decay: {}",
+                                detail::printable(what), to_string(error.report)));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/base/fail.h"
+#include "train/io/json.h"
 #include "train/loop/json_fields.h"
 
 namespace fovea::detail {
@@ -13,18 +14,18 @@ using Json = nlohmann::ordered_json;
 // The version of the format, so that a later release can tell it from its own.
 constexpr std::int64_t version = 2;
 
-double number_or_nan(const Json& json, const char* key) {
-  const Json& value = json.at(key);
+double number_or_nan(const nlohmann::json& json, const char* key) {
+  const nlohmann::json& value = json.at(key);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
 Json to_json(const Rng::State& state) { return {{"seed", state.seed}, {"position", state.position}}; }
 
-Rng::State rng_state(const Json& json) {
+Rng::State rng_state(const nlohmann::json& json) {
   return {whole_number<std::uint64_t>(json, "seed"), whole_number<std::uint64_t>(json, "position")};
 }
 
-void read_evaluation(const Json& json, TrainerStatus& status) {
+void read_evaluation(const nlohmann::json& json, TrainerStatus& status) {
   if (json.is_null()) return;
   status.evaluated_at = whole_number<std::int64_t>(json, "step");
   status.evaluation = number_or_nan(json, "loss");
@@ -32,17 +33,15 @@ void read_evaluation(const Json& json, TrainerStatus& status) {
   status.evaluations_since_best = whole_number<std::int64_t>(json, "since_best");
 }
 
-RecentLosses recent_losses(const Json& json) {
+RecentLosses recent_losses(const nlohmann::json& json) {
   return {whole_number<std::int64_t>(json, "count"), json.at("mean").get<double>(),
           json.at("variance").get<double>()};
 }
 
-TrainerStatus parsed(const Json& json) {
+TrainerStatus parsed(const nlohmann::json& json) {
   const auto number = [&](const char* key) { return whole_number<std::int64_t>(json, key); };
-  if (number("version") != version) {
-    throw std::invalid_argument(
-        fmt::format("version is {}, and only {} is known", json["version"].dump(), version));
-  }
+  if (const std::int64_t found = number("version"); found != version)
+    throw std::invalid_argument(fmt::format("version is {}, and only {} is known", found, version));
   TrainerStatus status;
   status.step = number("step");
   status.batches = number("batches");
@@ -52,7 +51,7 @@ TrainerStatus parsed(const Json& json) {
   status.loss = number_or_nan(json, "loss");
   read_evaluation(json.at("evaluation"), status);
   status.recent_losses = recent_losses(json.at("recent_losses"));
-  const Json& skipped = json.at("skipped");
+  const nlohmann::json& skipped = json.at("skipped");
   status.skipped_non_finite = whole_number<std::int64_t>(skipped, "non_finite");
   status.skipped_outliers = whole_number<std::int64_t>(skipped, "outliers");
   status.skipped_in_row = whole_number<std::int64_t>(skipped, "in_row");
@@ -91,7 +90,7 @@ std::string to_json(const TrainerStatus& status) {
 
 TrainerStatus trainer_status_from_json(const std::string& what, const std::string& json) {
   try {
-    return parsed(Json::parse(json));
+    return parsed(parse_json(json));
   } catch (const std::exception& error) {
     fail<FileError>("{} does not hold the status of a trainer: {}", what, error.what());
   }

@@ -4,6 +4,7 @@
 #include "fovea/train/tokenizers/byte_pair_tokenizer.h"
 #include "fovea/train/tokenizers/clean_text.h"
 #include "train/io/file.h"
+#include "train/io/json.h"
 #include "train/tokenizers/byte_pair_model.h"
 
 namespace fovea {
@@ -13,14 +14,22 @@ constexpr std::string_view version = "#version: 0.2\n";
 
 // Calls `read` and adds to its errors the file in which they are.
 template <class Read>
-auto in_file(const std::filesystem::path& path, const Read& read) {
+void in_file(const std::filesystem::path& path, const Read& read) {
   try {
-    return read();
+    read();
   } catch (const ValueError& error) {
     fail<FileError>("[BytePairTokenizer::load] '{}': {}", path.string(), error.what());
-  } catch (const nlohmann::json::exception& error) {
-    fail<FileError>("[BytePairTokenizer::load] '{}' is not valid JSON: {}", path.string(), error.what());
   }
+}
+
+// Reads a vocab.json.
+void read_names(std::string_view text, detail::BytePairReader& reader) {
+  detail::read_json_values(text, [&](const detail::JsonPath& path, const nlohmann::json& id) {
+    if (path.size() != 1 || !path[0])
+      fail<ValueError>("it is not a JSON object of tokens and their ids, such as {{\"a\": 0}}");
+    reader.add_name(*path[0], id);
+  });
+  reader.end_names();
 }
 
 // Reads the lines of a merges.txt. The first one may be a version, which is skipped.
@@ -44,10 +53,11 @@ BytePairTokenizer BytePairTokenizer::load(const std::filesystem::path& vocab_jso
                                           const std::filesystem::path& merges_txt) {
   const std::string vocabulary = detail::read_file("BytePairTokenizer::load", vocab_json);
   const std::string merges = detail::read_file("BytePairTokenizer::load", merges_txt);
-  detail::BytePairReader reader =
-      in_file(vocab_json, [&] { return detail::BytePairReader(nlohmann::json::parse(vocabulary)); });
+  detail::BytePairReader reader;
+  in_file(vocab_json, [&] { read_names(vocabulary, reader); });
   in_file(merges_txt, [&] { add_merges(clean_text(merges), reader); });
-  return {reader.tokens(), reader.merges()};
+  std::vector<std::string> tokens = reader.take_tokens();
+  return {std::move(tokens), reader.take_merges()};
 }
 
 void BytePairTokenizer::save(const std::filesystem::path& vocab_json,

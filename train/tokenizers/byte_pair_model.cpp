@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
+#include <utility>
 
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
-#include "train/tokenizers/utf8.h"
+#include "autograd/base/utf8.h"
+#include "train/tokenizers/token_order.h"
 
 namespace fovea::detail {
 namespace {
@@ -77,35 +80,73 @@ std::string letters_of(std::string_view bytes) {
   return name;
 }
 
-BytePairReader::BytePairReader(const nlohmann::json& vocabulary) {
-  if (!vocabulary.is_object() || vocabulary.empty()) {
+std::size_t PairHash::operator()(std::uint64_t pair) const {
+  static const std::uint64_t secret = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  // The finalizer of SplitMix64 (Steele et al. 2014), after which each bit depends on all bits.
+  std::uint64_t mixed = pair ^ secret;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+void BytePairReader::add_name(std::string name, const nlohmann::json& id) {
+  if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= largest_vocabulary) {
+    fail<ValueError>("the id of token {} is {}: ids are whole numbers from 0 to {} at most", in_quotes(name),
+                     printable(id.dump(), 80), largest_vocabulary - 1);
+  }
+  if (name.empty()) fail<ValueError>("the token with id {} is empty", id.get<std::uint64_t>());
+  names_.push_back(std::move(name));
+  ids_.push_back(id.get<std::uint32_t>());
+}
+
+// Puts each name into the place of its id.
+void BytePairReader::sort_by_ids() {
+  std::vector<bool> given(names_.size());
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    if (ids_[i] >= names_.size()) {
+      fail<ValueError>("the id of token {} is {}: the ids of {} tokens must be 0 to {}", in_quotes(names_[i]),
+                       ids_[i], names_.size(), names_.size() - 1);
+    }
+    if (given[ids_[i]]) {
+      const auto earlier = static_cast<std::size_t>(std::ranges::find(ids_, ids_[i]) - ids_.begin());
+      fail<ValueError>("tokens {} and {} have the same id {}", in_quotes(names_[earlier]),
+                       in_quotes(names_[i]), ids_[i]);
+    }
+    given[ids_[i]] = true;
+  }
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    while (ids_[i] != i) {
+      const std::size_t place = ids_[i];
+      std::swap(names_[i], names_[place]);
+      std::swap(ids_[i], ids_[place]);
+    }
+  }
+}
+
+void BytePairReader::end_names() {
+  if (names_.empty()) {
     fail<ValueError>("the vocabulary is not a JSON object of tokens and their ids, such as {{\"a\": 0}}");
   }
-  names_.resize(vocabulary.size());
-  for (const auto& [name, id] : vocabulary.items()) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= names_.size()) {
-      fail<ValueError>("the id of token {} is {}: the ids of {} tokens must be 0 to {}", in_quotes(name),
-                       id.dump(), names_.size(), names_.size() - 1);
-    }
-    std::string& place = names_[id.get<std::size_t>()];
-    if (!ids_.emplace(name, id.get<std::int64_t>()).second || !place.empty()) {
-      fail<ValueError>("tokens {} and {} have the same id {}", in_quotes(place), in_quotes(name), id.dump());
-    }
-    if (name.empty()) fail<ValueError>("the token with id {} is empty", id.dump());
-    place = name;
+  sort_by_ids();
+  order_ = order_of(names_);
+  const auto name_of = [&](std::uint32_t id) -> const std::string& { return names_[id]; };
+  const auto twice = std::ranges::adjacent_find(order_, {}, name_of);
+  if (twice != order_.end()) {
+    fail<ValueError>("token {} is given twice, with the ids {} and {}", in_quotes(names_[*twice]), *twice,
+                     *(twice + 1));
   }
   for (const unsigned char byte : letters().bytes) {
     const std::string letter = to_utf8(letters().of_byte[byte]);
-    if (!ids_.contains(letter)) {
+    if (!find_token(names_, order_, letter)) {
       fail<ValueError>("byte 0x{:02X} has no token: '{}', which stands for it, is missing", byte, letter);
     }
   }
 }
 
 std::int64_t BytePairReader::id_of(std::string_view name) const {
-  const auto found = ids_.find(std::string(name));
-  if (found == ids_.end()) fail<ValueError>("{} is not a token of the vocabulary", in_quotes(name));
-  return found->second;
+  const std::optional<std::int64_t> id = find_token(names_, order_, name);
+  if (!id) fail<ValueError>("{} is not a token of the vocabulary", in_quotes(name));
+  return *id;
 }
 
 void BytePairReader::add_merge(std::string_view line) {
@@ -127,14 +168,19 @@ void BytePairReader::add_merge(std::string_view line) {
   merges_.push_back(merge);
 }
 
-std::vector<std::string> BytePairReader::tokens() const {
+std::vector<std::string> BytePairReader::take_tokens() {
   const std::vector<bool> in_letters =
       written_in_letters(merges_, names_.size(), [this](std::string_view name) { return id_of(name); });
-  std::vector<std::string> tokens = names_;
-  for (std::size_t id = 0; id < tokens.size(); ++id) {
-    if (in_letters[id]) tokens[id] = bytes_of(names_[id]).value();
+  for (std::size_t id = 0; id < names_.size(); ++id) {
+    if (in_letters[id]) names_[id] = bytes_of(names_[id]).value();
   }
-  return tokens;
+  order_ = {};
+  return std::move(names_);
+}
+
+std::vector<BytePairTokenizer::Merge> BytePairReader::take_merges() {
+  ranks_ = {};
+  return std::move(merges_);
 }
 
 std::string vocabulary_of(const BytePairTokenizer& tokenizer) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
 using Merges = std::vector<BytePairTokenizer::Merge>;
-using Ranks = std::unordered_map<std::uint64_t, std::size_t>;
+using Ranks = std::unordered_map<std::uint64_t, std::size_t, detail::PairHash>;
 
 // Merges the bytes of a word, again for each word: O(n log n) for n bytes.
 class WordMerger {

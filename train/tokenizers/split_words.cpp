@@ -6,7 +6,7 @@
 #include <pcre2.h>
 
 #include "autograd/base/fail.h"
-#include "train/tokenizers/utf8.h"
+#include "autograd/base/utf8.h"
 
 namespace fovea::detail {
 namespace {

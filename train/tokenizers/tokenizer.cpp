@@ -1,13 +1,12 @@
 #include "fovea/train/tokenizers/tokenizer.h"
 
 #include "autograd/base/fail.h"
+#include "train/tokenizers/token_order.h"
 
 namespace fovea {
 
-Tokenizer::Tokenizer(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
-  for (const std::string& token : tokens_)
-    ids_.emplace(token, static_cast<std::int64_t>(&token - tokens_.data()));
-}
+Tokenizer::Tokenizer(std::vector<std::string> tokens)
+    : tokens_(std::move(tokens)), order_(detail::order_of(tokens_)) {}
 
 const std::string& Tokenizer::token(std::int64_t id) const {
   if (id < 0 || id >= size()) {
@@ -17,9 +16,7 @@ const std::string& Tokenizer::token(std::int64_t id) const {
 }
 
 std::optional<std::int64_t> Tokenizer::find(std::string_view bytes) const {
-  const auto found = ids_.find(bytes);
-  if (found == ids_.end()) return std::nullopt;
-  return found->second;
+  return detail::find_token(tokens_, order_, bytes);
 }
 
 std::string Tokenizer::decode(std::span<const std::int64_t> ids) const {

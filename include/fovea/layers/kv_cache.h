@@ -29,6 +29,9 @@ class FOVEA_API KvCache {
   /// Forgets all positions from `length` on. Throws: ValueError if there are fewer.
   void truncate(std::int64_t length);
 
+  /// Makes room for at least `capacity` positions, and keeps those that the cache holds.
+  void reserve(std::int64_t capacity);
+
   struct Kept {
     Tensor keys, values;  ///< (B, Hk, length, D), views of the cache
   };

@@ -275,8 +275,8 @@ TEST_CASE("safetensors: a faulty header is refused with the fault, before memory
       {aliases(R"("{\"a\":\"a\"}")"), "'a' stands for 'a'"},
       {aliases(R"("{\"b\":\"a\",\"b\":\"a\"}")"), "key 'b' twice"},
       {aliases(R"("{},\"x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}")"), "aliases"},
-      {"{\"a\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}", "is a list"},
-      {"{" + std::string(100'000, '{'), "not valid JSON"},
+      {"{\"a\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}", "more than 100 lists"},
+      {"{" + std::string(100'000, '{'), "more than 100 lists"},
   };
   const std::int64_t live = memory().live_bytes;
   for (const auto& [header, text] : cases) {

@@ -232,6 +232,35 @@ TEST_CASE("BytePairTokenizer: a malformed vocab.json is refused with what is wro
     files.write_tokens();
     refuses(R"(the id of token 'he' is "256")");
   }
+  SECTION("an id that is a list") {
+    write(files.vocab, R"({"a":0,"b":[1]})");
+    refuses("not a JSON object of tokens and their ids");
+  }
+  SECTION("an id that is beyond any vocabulary, and would be cut off in 32 bits") {
+    files.tokens["he"] = (std::int64_t{1} << 32) + 256;
+    files.write_tokens();
+    refuses("the id of token 'he' is 4294967552: ids are whole numbers from 0 to 16777215");
+  }
+  SECTION("lists too deep for what walks through them") {
+    write(files.vocab, R"({"a":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}");
+    refuses("it has more than 100 lists and objects within one another");
+  }
+  SECTION("a long id of bytes that a terminal would obey") {
+    files.tokens["he"] = "\x1b[2J" + std::string(100'000, 'x');
+    files.write_tokens();
+    refuses(R"(the id of token 'he' is "\u001b[2Jxxx)");
+    try {
+      files.load();
+    } catch (const FileError& error) {
+      CHECK(std::string_view(error.what()).size() < 400 + files.vocab.string().size());
+    }
+  }
+  SECTION("a token twice") {
+    std::string text = files.tokens.dump();
+    text.insert(1, R"("he":258,)");
+    write(files.vocab, text);
+    refuses("token 'he' is given twice, with the ids 256 and 258");
+  }
   SECTION("an id beyond the others") {
     files.tokens["hey"] = 300;
     files.write_tokens();

@@ -13,6 +13,14 @@
 
 namespace fovea {
 
+namespace detail {
+/// Spreads pairs of ids over a hash table in a way that differs from process to process, so that no file can
+/// hold pairs that all meet in one place.
+struct FOVEA_API PairHash {
+  std::size_t operator()(std::uint64_t pair) const;
+};
+}  // namespace detail
+
 struct BytePairTraining {
   std::int64_t merges = 512;   ///< the largest number of merges; V is at most 256 + merges
   std::int64_t min_count = 2;  ///< pairs that occur less often in the text are not merged
@@ -69,8 +77,8 @@ class FOVEA_API BytePairTokenizer final : public Tokenizer {
   BytePairTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges);
 
   std::vector<Merge> merges_;
-  std::unordered_map<std::uint64_t, std::size_t> ranks_;  // the position in merges_, by pair_key
-  std::array<std::int64_t, 256> bytes_{};                 // the token of each byte
+  std::unordered_map<std::uint64_t, std::size_t, detail::PairHash> ranks_;  // positions in merges_, by pair
+  std::array<std::int64_t, 256> bytes_{};                                   // the token of each byte
 };
 
 }  // namespace fovea

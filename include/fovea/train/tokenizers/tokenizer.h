@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "fovea/autograd/base/export.h"
@@ -48,7 +46,7 @@ class FOVEA_API Tokenizer {
 
  private:
   std::vector<std::string> tokens_;
-  std::map<std::string, std::int64_t, std::less<>> ids_;
+  std::vector<std::uint32_t> order_;  // the ids in the order of their tokens' bytes
 };
 
 /// The tokenizer that `to_json` described. Throws: ValueError, which says what is wrong with the description.
@@ -71,7 +69,7 @@ class FOVEA_API CharacterTokenizer final : public Tokenizer {
   std::string to_json() const override;
 
  private:
-  std::unordered_map<char32_t, std::int64_t> characters_;
+  std::vector<std::int32_t> ids_;  // by code point, up to the largest one known; -1: not known
   std::optional<std::int64_t> unknown_;
 };
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "fovea/autograd/base/export.h"
+
 /// UTF-8, the encoding of Unicode text (RFC 3629).
 namespace fovea::detail {
 
@@ -13,9 +15,9 @@ struct Character {
 };
 
 /// The character that a text begins with. Surrogates, overlong forms and codes beyond U+10FFFF don't count.
-Character first_character(std::string_view text);
+FOVEA_API Character first_character(std::string_view text);
 
 /// The bytes of a character.
-std::string to_utf8(char32_t code);
+FOVEA_API std::string to_utf8(char32_t code);
 
 }  // namespace fovea::detail
