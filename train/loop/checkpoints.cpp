@@ -1,6 +1,5 @@
 #include "fovea/train/loop/checkpoints.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "autograd/base/text.h"
 #include "layers/model_options.h"
 #include "train/loop/checkpoint_folder.h"
+#include "train/loop/model_sizes.h"
 
 namespace fovea {
 namespace {
@@ -38,67 +38,6 @@ State gpt_state(SafetensorsFile&& file, const LoadModelOptions& options) {
   if (file.state.settings.contains("config.positions")) return std::move(file.state);
   return model_state(file, options);
 }
-
-// Memory is taken for a model only if the file holds tensors of its sizes.
-class SizeCheck {
- public:
-  SizeCheck(std::string path, const GptConfig& config, const State& state)
-      : path_(std::move(path)), config_(config), state_(state) {}
-
-  void check() const {
-    check_bounds();
-    const MultiHeadAttentionOptions& attention = config_.block.attention;
-    const std::int64_t d_model = config_.d_model, heads = config_.heads;
-    const std::int64_t head_size = attention.head_size.value_or(d_model / heads);
-    check_shape("token_embedding.table", {config_.vocabulary, d_model});
-    if (config_.positions == Positions::learned) {
-      check_shape("position_embedding.table", {config_.context, d_model});
-    }
-    for (std::int64_t i = 0; i < config_.layers; ++i) {
-      const std::string block = fmt::format("blocks.{}.", i);
-      check_shape(block + "attention.Wq", {d_model, heads * head_size});
-      check_shape(block + "attention.Wk", {d_model, attention.key_value_heads.value_or(heads) * head_size});
-      if (attention.relative_bias) {
-        check_shape(block + "attention.relative_bias.table", {attention.relative_bias->buckets, heads});
-      }
-      if (config_.block.d_hidden && config_.block.mlp != MlpKind::none) {
-        const bool gated = config_.block.mlp == MlpKind::swiglu || config_.block.mlp == MlpKind::geglu;
-        check_shape(block + (gated ? "mlp.W1" : "mlp.up.W"), {d_model, *config_.block.d_hidden});
-      }
-    }
-  }
-
- private:
-  // No size of a model is above the number of elements in its file, so that their products can't overflow.
-  void check_bounds() const {
-    std::int64_t elements = 0;
-    for (const NamedTensor& named : state_.tensors) elements += named.tensor.numel();
-    const MultiHeadAttentionOptions& attention = config_.block.attention;
-    for (const std::int64_t size : {config_.vocabulary, config_.d_model, config_.heads, config_.layers,
-                                    attention.head_size.value_or(1), attention.key_value_heads.value_or(1)}) {
-      if (size >= 1 && size <= elements) continue;
-      fail<FileError>("[load_gpt] {} says that a size of its Gpt is {}, and holds {} elements", path_, size,
-                      elements);
-    }
-  }
-
-  void check_shape(const std::string& name, const Shape& expected) const {
-    const auto found = std::ranges::find(state_.tensors, name, &NamedTensor::name);
-    if (found == state_.tensors.end()) {
-      fail<FileError>("[load_gpt] {} says that it holds a Gpt with '{}', and does not have that tensor",
-                      path_, name);
-    }
-    if (found->tensor.shape() != expected) {
-      fail<FileError>(
-          "[load_gpt] {} says that it holds a Gpt whose '{}' has the shape {}, and that tensor is {}", path_,
-          name, to_string(expected), to_string(found->tensor.shape()));
-    }
-  }
-
-  std::string path_;
-  const GptConfig& config_;
-  const State& state_;
-};
 
 }  // namespace
 
@@ -153,7 +92,9 @@ Gpt load_gpt(const std::filesystem::path& run_or_file, const LoadModelOptions& o
   }
   const State state = gpt_state(std::move(file), options);
   const GptConfig config = detail::read_gpt_options(state.settings);
-  SizeCheck(shown, config, state).check();
+  detail::Shapes shapes;
+  for (const NamedTensor& named : state.tensors) shapes.emplace(named.name, named.tensor.shape());
+  detail::check_gpt_sizes("[load_gpt] " + shown, config, shapes);
   Rng rng(1);
   Gpt gpt(config, rng);
   load(gpt, state);
