@@ -37,7 +37,7 @@ Values values_by_name(const State& state) {
 using Names = std::vector<std::string>;
 
 // For each member its name, and the names of all members tied to it.
-std::vector<Names> names_of(const std::vector<Member>& members) {
+std::vector<Names> names_of_member(const std::vector<Member>& members) {
   std::vector<Names> names(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) names[i].push_back(members[i].name);
   for (const Member& member : members) {
@@ -148,7 +148,7 @@ LoadReport load(const std::vector<Member>& members, const std::vector<Setting>& 
   LoadReport report;
   report.settings = other_settings(settings, state);
   report.unexpected = unexpected_names(values, members);
-  const std::vector<Names> names = names_of(members);
+  const std::vector<Names> names = names_of_member(members);
   std::vector<Write> writes;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto& [name, tensor, role, tied_to] = members[i];

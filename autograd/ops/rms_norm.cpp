@@ -13,8 +13,8 @@ detail::KernelRuns rms_norm_runs("rms_norm"), rms_norm_backward_runs("rms_norm_b
 Tensor rstd_in_ops(const Tensor& x, double eps) { return rsqrt(mean(x * x, -1, keepdims) + eps); }
 
 // The gradients in ops. The saved statistics are constants to the graph, so they are computed again from x.
-Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
-                              const NeedsGradient& needs) {
+Gradients rms_reference_gradients(const Tensor& x, const Tensor& gain, const Tensor& dy, double eps,
+                                  const NeedsGradient& needs) {
   const Tensor rstd = rstd_in_ops(x, eps);
   const Tensor y = x * rstd;
   Gradients gradients(2, {});
@@ -26,8 +26,8 @@ Gradients reference_gradients(const Tensor& x, const Tensor& gain, const Tensor&
   return gradients;
 }
 
-Gradients fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
-                          const NeedsGradient& needs) {
+Gradients rms_fused_gradients(const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& dy,
+                              const NeedsGradient& needs) {
   rms_norm_backward_runs.count();
   Gradients gradients(2, {});
   if (needs[0]) gradients[0] = detail::norm_dx<Centered::no>(x, gain, statistics, dy);
@@ -50,8 +50,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   rms_norm_runs.count();
   return record("rms_norm", y, {x, gain}, {x, gain, statistics},
                 [eps](const Saved& saved, const Tensor& dy, const NeedsGradient& needs) -> Gradients {
-                  if (recording()) return reference_gradients(saved[0], saved[1], dy, eps, needs);
-                  return fused_gradients(saved[0], saved[1], saved[2], dy, needs);
+                  if (recording()) return rms_reference_gradients(saved[0], saved[1], dy, eps, needs);
+                  return rms_fused_gradients(saved[0], saved[1], saved[2], dy, needs);
                 });
 }
 

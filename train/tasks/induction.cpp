@@ -27,10 +27,11 @@ class Induction final : public Task {
   std::int64_t context() const override { return length - 1; }
 
   Recipe recipe() const override {
-    return {.model = without_biases({.d_model = 64, .heads = 2, .layers = 2, .positions = Positions::relative}),
-            .batch = 32,
-            .steps = 1000,
-            .learning_rate = 3e-3};
+    return {
+        .model = without_biases({.d_model = 64, .heads = 2, .layers = 2, .positions = Positions::relative}),
+        .batch = 32,
+        .steps = 1000,
+        .learning_rate = 3e-3};
   }
 
   Batch sample_batch(std::int64_t count, Rng& rng) const override {
