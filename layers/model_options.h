@@ -15,9 +15,9 @@ namespace fovea::detail {
 // --- The names of values ---------------------------------------------------------------------------------
 
 template <class E, std::size_t N>
-using Names = std::array<std::pair<const char*, E>, N>;
+using ValueNames = std::array<std::pair<const char*, E>, N>;
 
-inline constexpr Names<Positions, 6> names_of(Positions) {
+inline constexpr ValueNames<Positions, 6> names_of(Positions) {
   return {{{"learned", Positions::learned},
            {"sine-cosine", Positions::sine_cosine},
            {"rotary", Positions::rotary},
@@ -25,13 +25,13 @@ inline constexpr Names<Positions, 6> names_of(Positions) {
            {"relative", Positions::relative},
            {"none", Positions::none}}};
 }
-inline constexpr Names<NormKind, 2> names_of(NormKind) {
+inline constexpr ValueNames<NormKind, 2> names_of(NormKind) {
   return {{{"layer", NormKind::layer}, {"rms", NormKind::rms}}};
 }
-inline constexpr Names<NormPlace, 2> names_of(NormPlace) {
+inline constexpr ValueNames<NormPlace, 2> names_of(NormPlace) {
   return {{{"pre", NormPlace::pre}, {"post", NormPlace::post}}};
 }
-inline constexpr Names<MlpKind, 7> names_of(MlpKind) {
+inline constexpr ValueNames<MlpKind, 7> names_of(MlpKind) {
   return {{{"gelu", MlpKind::gelu},
            {"gelu-tanh", MlpKind::gelu_tanh},
            {"relu", MlpKind::relu},
@@ -40,10 +40,10 @@ inline constexpr Names<MlpKind, 7> names_of(MlpKind) {
            {"geglu", MlpKind::geglu},
            {"none", MlpKind::none}}};
 }
-inline constexpr Names<RotaryLayout, 2> names_of(RotaryLayout) {
+inline constexpr ValueNames<RotaryLayout, 2> names_of(RotaryLayout) {
   return {{{"halves", RotaryLayout::halves}, {"adjacent", RotaryLayout::adjacent}}};
 }
-inline constexpr Names<RotaryScaling, 3> names_of(RotaryScaling) {
+inline constexpr ValueNames<RotaryScaling, 3> names_of(RotaryScaling) {
   return {{{"none", RotaryScaling::none}, {"linear", RotaryScaling::linear}, {"ntk", RotaryScaling::ntk}}};
 }
 
