@@ -107,9 +107,9 @@ void draw(Rng& rng) {
   // [heat_map]
   const Tensor map = head.with_weights(x).weights;                 // (T, T)
   fmt::print("{}\n", heat_map(words, words, map, {.width = 60}));  // every query
-  fmt::print("{}\n", heat_map(words, select(map, 0, 3)));          // query 3 alone
+  fmt::print("{}\n", heat_map(words, map[3]));                     // query 3 alone
   // [heat_map]
-  expect(std::abs(sum(select(map, 0, 3)).item() - 1) < 1e-6, "a row sums to 1");
+  expect(std::abs(sum(map[3]).item() - 1) < 1e-6, "a row sums to 1");
 }
 
 // [tap]

@@ -50,8 +50,8 @@ void shapes() {
   // [slices]
   const Tensor last = slice(x, /*axis=*/-1, /*begin=*/1, /*end=*/3);  // x[:, 1:3], a view
   const Tensor odd = slice(x, -1, 0, 3, /*step=*/2);                  // x[:, 0:3:2]
-  const Tensor row = select(x, 0, 1);                                 // x[1], of rank 1
-  const std::vector<Tensor> parts = split(x, -1, 3);                  // three columns of shape (2, 1)
+  const Tensor row = x[1];                            // of rank 1; along another axis: select(x, axis, i)
+  const std::vector<Tensor> parts = split(x, -1, 3);  // three columns of shape (2, 1)
   const Tensor again = concat(parts, -1), piled = stack({row, row}, 0);
   const double element = x.at({1, 2});  // 6
   // [slices]
