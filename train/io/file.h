@@ -16,7 +16,7 @@
 namespace fovea::detail {
 
 /// Owns an open file descriptor and closes it.
-class Descriptor {
+class FOVEA_API Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -35,7 +35,7 @@ class Descriptor {
 };
 
 /// A regular file, open for reading.
-class InputFile {
+class FOVEA_API InputFile {
  public:
   InputFile(const char* function, const std::filesystem::path& path);
 
@@ -53,7 +53,7 @@ class InputFile {
 
 /// The bytes of a regular file. Files are read and never mapped into memory, because a mapped file that
 /// another program cuts kills this one (SIGBUS). Throws: FileError.
-std::string read_file(const char* function, const std::filesystem::path& path);
+FOVEA_API std::string read_file(const char* function, const std::filesystem::path& path);
 
 /// Writes a file that replaces the one at `path` when it is committed. Until then the path is unchanged.
 class AtomicFile {
