@@ -25,7 +25,8 @@ Tensor weighted_softplus(const Tensor& w, const Tensor& x) {
         Block<T> result;
         kernels::for_each_lane([&](int i) {
           const T finite = terms[i] > std::numeric_limits<T>::max() ? T(0) : T(1);
-          result[i] = (weight[i] != 0) | (finite != 0) ? weight[i] * terms[i] : T(0);
+          const bool counts = (weight[i] != 0) | (finite != 0);
+          result[i] = counts ? weight[i] * terms[i] : T(0);
         });
         return result;
       });
