@@ -77,9 +77,9 @@ TEST_CASE("GELU's second derivative keeps its digits in the tail, as its value a
         const long double a = v, c = std::sqrt(8 / 3.14159265358979323846264338L), cubic = 0.044715L * c;
         const long double e = std::exp(-std::abs(c * a + cubic * a * a * a)), s = e / ((1 + e) * (1 + e));
         const long double u1 = c + 3 * cubic * a * a, u2 = 6 * cubic * a, sign = v < 0 ? -1 : 1;
-        const long double by_tanh = s * (2 * u1 + a * u2 - a * u1 * u1 * sign * (1 - e) / (1 + e));
+        const long double second_by_tanh = s * (2 * u1 + a * u2 - a * u1 * u1 * sign * (1 - e) / (1 + e));
         const long double exact = std::exp(-a * a / 2) * (2 - a * a) * 0.398942280401432677939946L;
-        const long double formula = with_tanh ? by_tanh : exact;
+        const long double formula = with_tanh ? second_by_tanh : exact;
         const double expected = dtype == f32 ? static_cast<float>(formula) : static_cast<double>(formula);
         INFO("x " << v << ", tanh " << with_tanh << ", the reference form: " << (f == reference::gelu));
         // The reference form with tanh computes its argument with the digits of the dtype.

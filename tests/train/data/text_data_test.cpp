@@ -1,5 +1,7 @@
 #include "fovea/train/data/text_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <numeric>
