@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -103,6 +104,9 @@ int main(int argc, char** argv) {
     return complain(2, error.what());
   } catch (const std::system_error& error) {
     return complain(2, error.what());
+  } catch (const std::bad_alloc&) {
+    return complain(2,
+                    "there is not enough memory for what was asked: make the model, batch or data smaller");
   } catch (const std::exception& error) {
     return complain(1, error.what());
   }
