@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "fovea/autograd/ops.h"
@@ -62,7 +62,7 @@ TEST_CASE("induction: a block of different tokens is repeated, and its length di
   CHECK(periods.size() == 17);
   CHECK(periods.begin()->first == 8);
   CHECK(periods.rbegin()->first == 24);
-  CHECK(std::ranges::max(periods | std::views::values) < 40);
+  CHECK(std::ranges::all_of(periods, [](const auto& entry) { return entry.second < 40; }));
 }
 
 TEST_CASE("induction: a model that looks the present token up is right in the repeats", "[train][task]") {
