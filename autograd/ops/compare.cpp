@@ -17,6 +17,7 @@ template <class Test>
 Bool compare(const char* name, const Tensor& a, const Tensor& b, Test test) {
   detail::check_same_dtype(name, a, b);
   const Shape shape = broadcast_shapes(name, a.shape(), b.shape());
+  numel(shape);  // throws if the sizes are too large for the loops too
   const kernels::Loops<3> loops = detail::binary_loops(shape, a, b);
   return Bool(shape, [&](std::uint8_t* out) {
     dispatch(a.dtype(), [&]<class T>() {
