@@ -148,7 +148,7 @@ void members_and_partial_load(const Gpt& model, Rng& rng) {
   fmt::print("\n");
 
   // [partial_load]
-  // Two more words, and an output layer of its own.
+  // This model has two words more, and an output layer that is not tied to the token embedding.
   Gpt other({.vocabulary = V + 2, .context = 32, .d_model = C, .heads = H, .layers = 2, .tied_output = false},
             rng);
   const LoadReport report = load(other, state(model), {.partial = true});

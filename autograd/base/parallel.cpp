@@ -98,7 +98,7 @@ class Workers {
   }
 
  private:
-  // A thread that the system refuses is left out: those that run, the caller at least, do its work.
+  // If the system refuses to start a thread, the threads that did start and the caller share all the work.
   void start_threads(int wanted) {
     try {
       while (static_cast<int>(threads_.size()) < wanted) threads_.emplace_back([this] { loop(); });

@@ -15,7 +15,8 @@ namespace detail {
 /// An op: zeros of a shape, with `part` at a region of it.
 Tensor scatter_region(const Tensor& part, const Shape& shape, const Region& region);
 
-/// Whether a region of that shape lies inside an array of `count` elements, no two of its own being one.
+/// Whether each element of a region of that shape lies inside an array of `count` elements, and none occurs
+/// in the region twice.
 bool fits(const Region& region, const Shape& shape, std::int64_t count);
 
 /// total += part, in place and outside the graph, where the array of `total` has no other owner.

@@ -14,7 +14,8 @@ struct RunningRule {
   const RunningRule* outer;  // whose rule started the pass that runs this one
 };
 
-/// Takes a node for a pass that is about to run its rule, and that shares it with others or not.
+/// Marks a node as in use by a backward pass that is about to run its rule. `shared`: the pass retains the
+/// graph, so other such passes may use the node at the same time.
 /// Throws: GraphError if its graph was freed, another pass has it, or its rule is what started the pass.
 void take_for_pass(Node& node, bool shared);
 

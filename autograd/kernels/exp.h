@@ -100,7 +100,8 @@ constexpr T scaled(T y, IntegerOf<T> n) {
   }
 }
 
-/// exp(x) = (1 + fraction) 2^exponent, with a fraction from -0.3 to 0.42, for results of type Result.
+/// exp(x) as (1 + fraction) 2^exponent, where the fraction is between -0.3 and 0.42. `Result` is the type to
+/// which the caller rounds its result.
 ///
 /// A caller that multiplies exp(x) by another factor does so before the power of 2 is multiplied in: that
 /// saves a rounding, and keeps the digits of a product that is a normal number where exp(x) is denormal.

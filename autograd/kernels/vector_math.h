@@ -36,8 +36,9 @@ using BitsOf = std::make_unsigned_t<IntegerOf<T>>;
 
 }  // namespace detail
 
-/// log(m 2^e) = e ln 2 + log(m), with m from sqrt(1/2) to sqrt(2) and f = m - 1. With s = f / (2 + f), log(m)
-/// is f - f^2 / 2 + s (f^2 / 2 + R(s^2)) (as in FDLIBM), so that the terms which are rounded are small.
+/// log(m 2^e) = e ln 2 + log(m), with m from sqrt(1/2) to sqrt(2) and f = m - 1. With s = f / (2 + f),
+/// log(m) is f - f^2 / 2 + s (f^2 / 2 + R(s^2)), as in FDLIBM. f is exact, and what is rounded is small
+/// beside it.
 template <class T>
 Block<T> log(const Block<T>& x) {
   using Numbers = detail::ExpNumbers<T>;

@@ -23,8 +23,8 @@ class Descriptor;
 /// Some file systems have no locks: two programs that name the same folder there are not kept apart.
 class FOVEA_API RunFolder {
  public:
-  /// Makes the folder unless it exists, and locks it. Throws: FileError, with the path, if it can't be made
-  /// or if another program has it.
+  /// Makes the folder if it does not exist, and locks it. Throws: FileError, with the path, if it can't be
+  /// made or if another program has it.
   static RunFolder make(const std::filesystem::path& path);
   /// Makes and locks the first of `path`, `path`-2, `path`-3, ... that does not exist. Programs that ask for
   /// the same path at the same time get a folder each. Throws: FileError if it can't be made.
