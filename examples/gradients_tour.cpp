@@ -7,21 +7,12 @@
 #include <cmath>
 #include <vector>
 
+#include "expect.h"
 #include "fovea/fovea.h"
 
 using namespace fovea;
 
 namespace {
-
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "WRONG: {}\n", what);
-  ++failures;
-}
-
-double distance(const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); }
 
 struct Network {
   Linear in, out;

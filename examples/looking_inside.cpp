@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "fovea/fovea.h"
 
 using namespace fovea;
@@ -14,16 +15,6 @@ using namespace fovea;
 namespace {
 
 constexpr std::int64_t B = 2, T = 7, C = 12, H = 3, D = 4, V = 11;
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "WRONG: {}\n", what);
-  ++failures;
-}
-
-double distance(const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); }
-
 Indices draw_ids(Rng& rng) {
   return Indices({B, T}, [&](std::int64_t* out) {
     for (std::int64_t i = 0; i < B * T; ++i) out[i] = rng.uniform_int(V);

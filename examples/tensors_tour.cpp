@@ -5,19 +5,12 @@
 
 #include <vector>
 
+#include "expect.h"
 #include "fovea/fovea.h"
 
 using namespace fovea;
 
 namespace {
-
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "WRONG: {}\n", what);
-  ++failures;
-}
 
 void creation() {
   // [create]
