@@ -58,7 +58,11 @@ void check_gpt_sizes(const std::string& what, const GptConfig& config, const Sha
   check_bounds_of(what, config);
   const MultiHeadAttentionOptions& attention = config.block.attention;
   const std::int64_t d_model = config.d_model, heads = config.heads;
-  if (!attention.head_size && d_model % heads != 0) return;  // the layer refuses it, before it takes memory
+  // The embeddings would be made before the block that refuses this.
+  if (!attention.head_size && d_model % heads != 0) {
+    fail<FileError>("{} belongs to a model whose {} channels do not divide into {} heads", what, d_model,
+                    heads);
+  }
   const std::int64_t head_size = attention.head_size.value_or(d_model / heads);
   const std::int64_t key_value_heads = attention.key_value_heads.value_or(heads);
   check_shape(what, tensors, "token_embedding.table", {config.vocabulary, d_model});

@@ -185,6 +185,9 @@ TEST_CASE("load_gpt: a file that lies about its model is refused before the mode
     }
     CHECK_THROWS_WITH(load_with(option, "many"), ContainsSubstring("'many', which is no value of it"));
   }
+  // No block can be made of an odd number of channels and 2 heads, but the embeddings could.
+  CHECK_THROWS_WITH(load_with("d_model", "65537"),
+                    ContainsSubstring("whose 65537 channels do not divide into 2 heads"));
   CHECK_THROWS_WITH(load_with("positions", "circular"), ContainsSubstring("'circular'"));
 
   State foreign = honest;
