@@ -180,8 +180,7 @@ TEST_CASE("load_gpt: a file that lies about its model is refused before the mode
         "block.attention.key_value_heads", "block.attention.relative_bias.buckets"}) {
     for (const char* value : {"288230376151711744", "4611686018427387904", "17", "0", "-3"}) {
       CAPTURE(option, value);
-      CHECK_THROWS_AS(load_with(option, value),
-                      Error);  // of the file or, if the sizes can't go together, of a layer
+      CHECK_THROWS_AS(load_with(option, value), FileError);
     }
     CHECK_THROWS_WITH(load_with(option, "many"), ContainsSubstring("'many', which is no value of it"));
   }
