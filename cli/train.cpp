@@ -14,6 +14,7 @@
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/saved_settings.h"
 #include "cli/score_file.h"
 #include "cli/settings.h"
 #include "cli/streams.h"
@@ -87,52 +88,54 @@ std::optional<fs::path> checkpoint_before(const Settings& settings) {
   return checkpoint;
 }
 
-// Another run's text may be a new one, but the tokens are the same.
-Corpus open_corpus_of(const Settings& settings, const std::optional<fs::path>& checkpoint) {
+// Another run's text may be a new one, but the tokens are the same. `saved`: the metadata of the checkpoint
+// before; empty if there is none.
+Corpus open_corpus_of(const Settings& settings, Metadata saved) {
   if (!settings.resume.empty()) check_text_is_there(settings);
-  if (!checkpoint) return open_corpus(settings);
-  Metadata metadata = read_safetensors_header(*checkpoint).metadata;
-  if (!settings.from.empty()) metadata.erase("data");
-  return open_corpus(settings, metadata);
+  if (!settings.from.empty()) saved.erase("data");
+  return open_corpus(settings, saved);
 }
 
 // A run may be given more steps where those that it has taken had the learning rates that they would have
-// had.
-void check_more_steps(const Settings& settings, const Settings& before, std::int64_t taken) {
+// had. `before`: the steps that it had to take until now.
+void check_more_steps(const Settings& settings, std::int64_t before, std::int64_t taken) {
   if (settings.recipe.steps < taken) {
     throw ValueError(
         fmt::format("--steps {}: the run has taken {} steps already", settings.recipe.steps, taken));
   }
-  const Schedule now = make_schedule(settings.recipe), then = make_schedule(before.recipe);
+  Recipe recipe_before = settings.recipe;
+  recipe_before.steps = before;
+  const Schedule now = make_schedule(settings.recipe), then = make_schedule(recipe_before);
   for (std::int64_t step = 0; step < taken; ++step) {
     if (now(step) == then(step)) continue;
     throw ValueError(
         fmt::format("--steps {}: the learning rates of the {} steps that the run has taken followed from its "
-                    "{} steps, so it "
-                    "can't be given more; begin another run with its weights by --from {}",
-                    settings.recipe.steps, taken, before.recipe.steps, detail::printable(settings.resume)));
+                    "{} steps, so it can't be given more; begin another run with its weights by --from {}",
+                    settings.recipe.steps, taken, before, detail::printable(settings.resume)));
   }
 }
 
 // Keeps a larger number of steps as the run's own, so that it counts whenever the run is resumed.
-void extend(const Settings& settings, const std::string& settings_text, std::int64_t taken,
-            const RunFolder& folder) {
-  const Settings before = settings_of_run(folder.path());
-  if (before.recipe.steps == settings.recipe.steps) return;
-  check_more_steps(settings, before, taken);
-  folder.write(settings_file, settings_text);
+void extend(const Settings& settings, const std::string& settings_text, std::int64_t before,
+            const TrainerStatus& status, const RunFolder& folder) {
+  if (before != settings.recipe.steps) check_more_steps(settings, before, status.step);
+  if (settings_of_run(folder.path()).recipe.steps != settings.recipe.steps)
+    folder.write(settings_file, settings_text);
 }
 
 // A run that was killed before its first checkpoint is resumed from its beginning.
-Run open_run(const Settings& settings, RunFolder folder, Trainer& trainer, const Corpus& corpus) {
+Run open_run(const Settings& settings, const std::string& settings_text, RunFolder folder, Trainer& trainer,
+             const Corpus& corpus) {
   const std::optional<fs::path> checkpoint = latest_checkpoint(folder.path());
   if (checkpoint) check_same_data(corpus, read_safetensors_header(*checkpoint).metadata);
+  Metadata metadata = corpus.metadata;
+  metadata.merge(saved_settings(settings_text));
   return Run(std::move(folder), trainer,
              {.resume = checkpoint.has_value(),
               .checkpoints = !settings.no_checkpoints,
               .checkpoint_every = settings.checkpoint_every,
               .keep_checkpoints = settings.keep_checkpoints,
-              .metadata = corpus.metadata});
+              .metadata = std::move(metadata)});
 }
 
 const char* describe(StopReason reason) {
@@ -205,7 +208,9 @@ int train(const Settings& settings, const std::string& settings_text) {
   std::optional<RunFolder> opened;
   if (!settings.resume.empty()) opened = RunFolder::open(settings.resume);
   const std::optional<fs::path> checkpoint = checkpoint_before(settings);
-  const Corpus corpus = open_corpus_of(settings, checkpoint);
+  const Metadata saved = checkpoint ? read_safetensors_header(*checkpoint).metadata : Metadata{};
+  if (!settings.resume.empty()) check_saved_settings(settings, settings_text, saved);
+  const Corpus corpus = open_corpus_of(settings, saved);
   if (!settings.resume.empty() && checkpoint) {
     check_model_sizes(settings.recipe, corpus.vocabulary, corpus.context, *checkpoint);
   }
@@ -217,8 +222,9 @@ int train(const Settings& settings, const std::string& settings_text) {
   Trainer trainer(model, *optimizer, corpus.training, trainer_options(settings, corpus));
   add_stop_conditions(trainer, settings, corpus, *interrupt);
   if (!opened) opened = new_folder(settings, settings_text);
-  const Run run = open_run(settings, std::move(*opened), trainer, corpus);
-  if (!settings.resume.empty()) extend(settings, settings_text, trainer.status().step, run.folder());
+  const Run run = open_run(settings, settings_text, std::move(*opened), trainer, corpus);
+  if (!settings.resume.empty())
+    extend(settings, settings_text, saved_steps(settings, saved), trainer.status(), run.folder());
 
   put(stdout, beginning_text(settings, corpus, trainer, run));
   Progress progress(stdout);

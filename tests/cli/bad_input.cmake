@@ -141,7 +141,7 @@ foreach(change IN ITEMS d-model=8/d-model=16 layers=1/layers=2 layers=1/layers=1
   string(REPLACE "/" ";" change "${change}")
   refuse_edited("checkpoint" ${change})
 endforeach()
-refuse_edited("do not divide into 3 heads" heads=2 heads=3)
+refuse_edited("do not divide into 3 heads|made with heads = 2" heads=2 heads=3)
 refuse_edited("config.toml: mlp: there is no \"tanh\"" mlp="gelu" mlp="tanh")
 refuse_edited("config.toml: there is no setting \"help\"" steps=2 help=true)
 refuse_edited("config.toml: .*not TOML" steps=2 steps=)

@@ -23,6 +23,35 @@ expect(0 "20 steps" train --text text.txt ${small} --steps 20 --run cosine)
 refuse("followed from its 20 steps.* --from cosine" train --resume cosine --steps 30)
 refuse("--lr can't be changed.* --from" train --resume cosine --lr 0.1)
 
+# --- Settings that were edited ------------------------------------------------------------------------------
+
+# resume_with(<regular expression in config.toml> <replacement> <what the error says>): refused, and the run unchanged.
+function(resume_with pattern replacement message)
+  file(READ "${DIR}/edited/config.toml" settings)
+  string(REGEX REPLACE "${pattern}" "${replacement}" changed "${settings}")
+  if(changed STREQUAL settings)
+    message(SEND_ERROR "config.toml has no match of ${pattern}")
+  endif()
+  file(WRITE "${DIR}/edited/config.toml" "${changed}")
+  refuse("${message}" train --resume edited)
+  file(WRITE "${DIR}/edited/config.toml" "${settings}")
+endfunction()
+
+expect(0 "20 steps" train --text text.txt ${small} --steps 20 --run edited)
+resume_with("\nlr=[^\n]*" "\nlr=0.02" "made with lr = [0-9.]+, but its config.toml has lr = 0.02: .* --from edited")
+resume_with("\nbatch=3" "\nbatch=4" "made with batch = 3, but its config.toml has batch = 4")
+resume_with("\ndropout=[^\n]*" "\ndropout=0.5" "has dropout = 0.5")
+resume_with("\noptimizer=[^\n]*" "\noptimizer=\"lion\"" "made with optimizer = \"adamw\", but its config.toml has optimizer = \"lion\"")
+resume_with("\nseed=1" "\nseed=2" "has seed = 2")
+resume_with("\nheads=2" "\nheads=4" "has heads = 4")
+resume_with("\nsteps=20" "\nsteps=30" "followed from its 20 steps.* --from edited")
+file(READ "${DIR}/edited/log.jsonl" log)
+string(REPLACE "\"step\":7" "\"step\":8" log_changed "${log}")
+file(WRITE "${DIR}/edited/log.jsonl" "${log_changed}")
+refuse("log.jsonl' does not have the bytes that it had" train --resume edited)
+file(WRITE "${DIR}/edited/log.jsonl" "${log}")
+expect(0 "20 steps" train --resume edited)
+
 # --- Another run's weights ----------------------------------------------------------------------------------
 
 expect(0 "7 steps" train --from whole --steps 7 --lr 0.003 --run branch)

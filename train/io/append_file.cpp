@@ -2,20 +2,24 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <span>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "autograd/base/fail.h"
+#include "train/io/crc.h"
 
 namespace fovea::detail {
 
 AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size) : path_(std::move(path)) {
   check_own_file("Run", path_);
   // Without O_NONBLOCK, opening a named pipe would wait for somebody to read from it.
-  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const bool is_new = !file_.is_open() && errno == ENOENT;
   if (is_new)
     file_ = Descriptor(
@@ -39,6 +43,25 @@ AppendFile::AppendFile(std::filesystem::path path, std::uint64_t size) : path_(s
         path_.string(), found, size);
   }
   size_ = size;
+  read_checksum();
+}
+
+void AppendFile::read_checksum() {
+  std::array<std::byte, 65536> part{};
+  for (std::uint64_t offset = 0; offset < size_;) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), size_ - offset));
+    const ssize_t n = ::pread(file_.get(), part.data(), wanted, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;  // another program has cut the file
+    if (n <= 0) give_up("read");
+    crc32_ = detail::crc32(std::span(part).first(static_cast<std::size_t>(n)), crc32_);
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void AppendFile::append(std::string_view text) {
+  buffer_ += text;
+  crc32_ = detail::crc32(std::as_bytes(std::span(text)), crc32_);
 }
 
 AppendFile::~AppendFile() {

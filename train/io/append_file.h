@@ -24,7 +24,7 @@ class AppendFile {
 
   /// Removes what lies beyond the size.
   void cut();
-  void append(std::string_view text) { buffer_ += text; }
+  void append(std::string_view text);
   /// Hands all appended text to the system.
   void flush();
   /// Waits until all appended text is on the disk.
@@ -32,14 +32,18 @@ class AppendFile {
 
   /// The size of the file and of the text that is not flushed yet.
   std::uint64_t size() const { return size_ + buffer_.size(); }
+  /// The CRC-32 of all these bytes.
+  std::uint32_t crc32() const { return crc32_; }
 
  private:
   [[noreturn]] void give_up(const char* action) const;
   bool write_buffer();
+  void read_checksum();
 
   std::filesystem::path path_;
   Descriptor file_;
   std::uint64_t size_ = 0;  // without the buffer
+  std::uint32_t crc32_ = 0;
   bool synced_ = false;
   std::string buffer_;
 };

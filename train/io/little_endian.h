@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace fovea::detail {
 
@@ -16,6 +17,14 @@ std::string little_endian(T value) {
   std::string bytes(sizeof(T), '\0');
   std::memcpy(bytes.data(), &value, sizeof(T));
   return bytes;
+}
+
+/// The number that the bytes are, of which there must be sizeof(T).
+template <std::unsigned_integral T>
+T from_little_endian(std::string_view bytes) {
+  T value = 0;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
 }
 
 }  // namespace fovea::detail

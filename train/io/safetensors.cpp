@@ -9,6 +9,7 @@
 #include "autograd/base/fail.h"
 #include "autograd/base/text.h"
 #include "fovea/autograd/ops.h"
+#include "train/io/crc.h"
 #include "train/io/file.h"
 #include "train/io/little_endian.h"
 #include "train/io/safetensors_header.h"
@@ -66,29 +67,52 @@ float from_f16(std::uint16_t bits) {
 // bf16 has the upper 16 bits of an f32.
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
-void read_halves(const Source& source, std::uint64_t offset, float (*convert)(std::uint16_t),
-                 std::span<float> to) {
+// The bytes of a tensor, read one after another, and their checksum.
+class TensorBytes {
+ public:
+  TensorBytes(const Source& source, std::uint64_t offset) : source_(source), offset_(offset) {}
+
+  void read(std::span<std::byte> to) {
+    source_.read(offset_, to);
+    offset_ += to.size();
+    checksum_ = detail::crc32(to, checksum_);
+  }
+  std::uint32_t checksum() const { return checksum_; }
+
+ private:
+  const Source& source_;
+  std::uint64_t offset_;
+  std::uint32_t checksum_ = 0;
+};
+
+void read_halves(TensorBytes& bytes, float (*convert)(std::uint16_t), std::span<float> to) {
   std::array<std::uint16_t, 4096> part{};
   while (!to.empty()) {
     const std::size_t n = std::min(part.size(), to.size());
-    source.read(offset, std::as_writable_bytes(std::span(part).first(n)));
+    bytes.read(std::as_writable_bytes(std::span(part).first(n)));
     std::transform(part.begin(), part.begin() + n, to.begin(), convert);
-    offset += n * sizeof(std::uint16_t);
     to = to.subspan(n);
   }
 }
 
 Tensor read_tensor(const Source& source, const SafetensorsEntry& entry, std::uint64_t data_begin) {
   Tensor value = empty(entry.shape, entry.dtype == "F64" ? f64 : f32);
-  const std::uint64_t offset = data_begin + entry.begin;
+  TensorBytes bytes(source, data_begin + entry.begin);
   dispatch(value.dtype(), [&]<class T>() {
     const std::span<T> elements(value.mutable_data<T>(), static_cast<std::size_t>(value.numel()));
     if constexpr (std::is_same_v<T, float>) {
-      if (entry.dtype == "F16") return read_halves(source, offset, from_f16, elements);
-      if (entry.dtype == "BF16") return read_halves(source, offset, from_bf16, elements);
+      if (entry.dtype == "F16") return read_halves(bytes, from_f16, elements);
+      if (entry.dtype == "BF16") return read_halves(bytes, from_bf16, elements);
     }
-    source.read(offset, std::as_writable_bytes(elements));
+    bytes.read(std::as_writable_bytes(elements));
   });
+  if (entry.crc32 && bytes.checksum() != *entry.crc32) {
+    fail<FileError>(
+        "{}: the elements of tensor {} do not match their checksum: the file is damaged, or another program "
+        "has "
+        "changed it and kept the metadata key {}",
+        source.what, detail::in_quotes(entry.name), detail::checksums_key);
+  }
   return value;
 }
 
@@ -136,6 +160,12 @@ std::vector<NamedTensor> in_file_order(const State& state) {
   return tensors;
 }
 
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return dispatch(tensor.dtype(), [&]<class T>() {
+    return std::as_bytes(std::span(tensor.data<T>(), static_cast<std::size_t>(tensor.numel())));
+  });
+}
+
 }  // namespace
 
 void save_safetensors(const std::filesystem::path& path, const State& state, const Metadata& metadata) {
@@ -145,7 +175,8 @@ void save_safetensors(const std::filesystem::path& path, const State& state, con
   for (const auto& [name, tensor] : tensors) {
     const std::uint64_t begin = end;
     end += static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
-    header.entries.push_back({name, tensor.dtype() == f64 ? "F64" : "F32", tensor.shape(), begin, end});
+    header.entries.push_back({name, tensor.dtype() == f64 ? "F64" : "F32", tensor.shape(), begin, end,
+                              detail::crc32(bytes_of(tensor))});
   }
   const std::string text = detail::format_header(header);
   const std::uint64_t length = text.size();
@@ -156,12 +187,7 @@ void save_safetensors(const std::filesystem::path& path, const State& state, con
   detail::AtomicFile file("save_safetensors", path);
   file.write(detail::little_endian(length));
   file.write(text);
-  for (const NamedTensor& named : tensors) {
-    const Tensor& tensor = named.tensor;
-    dispatch(tensor.dtype(), [&]<class T>() {
-      file.write(std::as_bytes(std::span(tensor.data<T>(), static_cast<std::size_t>(tensor.numel()))));
-    });
-  }
+  for (const NamedTensor& named : tensors) file.write(bytes_of(named.tensor));
   file.commit();
 }
 

@@ -12,8 +12,10 @@ namespace fovea::detail {
 /// The longest header that is read or written, in bytes: the limit of the format's first implementation.
 inline constexpr std::uint64_t largest_header = 100'000'000;
 
-/// The metadata keys under which Fovea keeps the names of tied tensors, and the settings of the layer.
-inline constexpr const char *aliases_key = "fovea.aliases", *settings_key = "fovea.settings";
+/// The metadata keys under which Fovea keeps the names of tied tensors, the settings of the layer, and the
+/// checksums.
+inline constexpr const char *aliases_key = "fovea.aliases", *settings_key = "fovea.settings",
+                            *checksums_key = "fovea.crc32";
 
 /// Reads a header and checks it against the format and against the number of bytes that follow it.
 /// `data_begin` stays 0. Throws: FileError, whose text begins with `what`: "[load_safetensors]

@@ -20,7 +20,7 @@ namespace {
 
 // The keys of a checkpoint's metadata that resuming reads.
 constexpr const char* status_key = "fovea.trainer";
-constexpr const char* log_sizes_key = "fovea.log_sizes";
+constexpr const char* log_ends_key = "fovea.logs";
 constexpr const char* build_key = "fovea.build";
 
 std::string value_of(const Metadata& metadata, const char* key) {
@@ -28,22 +28,35 @@ std::string value_of(const Metadata& metadata, const char* key) {
   return found == metadata.end() ? "" : found->second;
 }
 
-detail::RunLog::Sizes log_sizes_in(const std::string& what, const Metadata& metadata) {
+detail::LogEnd log_end(const nlohmann::json& json) {
+  detail::LogEnd end{.size = detail::whole_number<std::uint64_t>(json, "size")};
+  if (json.contains("crc32")) end.crc32 = detail::whole_number<std::uint32_t>(json, "crc32");
+  return end;
+}
+
+detail::RunLog::Ends log_ends_in(const std::string& what, const Metadata& metadata) {
   try {
-    const nlohmann::json json = detail::parse_json(value_of(metadata, log_sizes_key));
-    detail::RunLog::Sizes sizes;
-    for (const auto& [name, size] : json.items()) {
-      sizes[name] = detail::whole_number<std::uint64_t>(json, name);
-    }
-    return sizes;
+    const nlohmann::json json = detail::parse_json(value_of(metadata, log_ends_key));
+    detail::RunLog::Ends ends;
+    for (const auto& [name, end] : json.items()) ends[name] = log_end(end);
+    return ends;
   } catch (const std::exception& error) {
-    fail<FileError>("{} does not hold the sizes of the logs: {}", what, error.what());
+    fail<FileError>("{} does not say where the logs end: {}", what, error.what());
   }
+}
+
+std::string to_json(const detail::RunLog::Ends& ends) {
+  nlohmann::json json;
+  for (const auto& [name, end] : ends) {
+    json[name] = {{"size", end.size}};
+    if (end.crc32) json[name]["crc32"] = *end.crc32;
+  }
+  return json.dump();
 }
 
 // What a checkpoint holds besides the trainer.
 struct Loaded {
-  detail::RunLog::Sizes log_sizes;
+  detail::RunLog::Ends log_ends;
   std::string build;
 };
 
@@ -53,10 +66,10 @@ Loaded load_checkpoint(const std::filesystem::path& path, Trainer& trainer) {
   try {
     const SafetensorsFile file = load_safetensors(path);
     const TrainerStatus status = detail::trainer_status_from_json(what, value_of(file.metadata, status_key));
-    detail::RunLog::Sizes log_sizes = log_sizes_in(what, file.metadata);
+    detail::RunLog::Ends log_ends = log_ends_in(what, file.metadata);
     load(trainer, file.state);
     trainer.set_status(status);
-    return {std::move(log_sizes), value_of(file.metadata, build_key)};
+    return {std::move(log_ends), value_of(file.metadata, build_key)};
   } catch (const LoadError& error) {
     // The report has lines, so the text is not made by `fail`, which makes one of them.
     throw FileError(fmt::format("{} belongs to another model, optimizer or ema_decay: {}",
@@ -83,7 +96,7 @@ void check_options(const RunOptions& options) {
     fail<ValueError>("[Run] keep_checkpoints is {}: a run needs at least 1 checkpoint to be resumed from",
                      options.keep_checkpoints);
   }
-  for (const char* key : {status_key, log_sizes_key, build_key}) {
+  for (const char* key : {status_key, log_ends_key, build_key}) {
     if (options.metadata.contains(key)) fail<ValueError>("[Run] the metadata key \"{}\" is reserved", key);
   }
 }
@@ -124,7 +137,7 @@ void Run::start() {
   // The checkpoint of step 0 comes before the logs: whatever is there when the run is killed, it can be
   // resumed.
   save();
-  log_ = std::make_unique<detail::RunLog>(folder, detail::RunLog::Sizes{});
+  log_ = std::make_unique<detail::RunLog>(folder, detail::RunLog::Ends{});
 }
 
 void Run::resume() {
@@ -144,7 +157,7 @@ void Run::resume() {
   notice_ = notice_of_build(loaded.build);
   checkpoints_ = std::make_unique<detail::CheckpointFolder>(folder, options_.keep_checkpoints);
   checkpoints_->remove_old();
-  log_ = std::make_unique<detail::RunLog>(folder, loaded.log_sizes);
+  log_ = std::make_unique<detail::RunLog>(folder, loaded.log_ends);
 }
 
 void Run::listen() {
@@ -169,17 +182,17 @@ void Run::listen() {
   });
 }
 
-// The logs reach the disk before the checkpoint that records their sizes.
+// The logs reach the disk before the checkpoint that records their ends.
 Metadata Run::metadata() {
-  detail::RunLog::Sizes log_sizes;
+  detail::RunLog::Ends log_ends;
   if (log_) {
     log_->sync();
-    log_sizes = log_->sizes();
+    log_ends = log_->ends();
   }
   Metadata metadata = options_.metadata;
   metadata[status_key] = detail::to_json(trainer_.status());
   metadata[build_key] = detail::build_identity();
-  metadata[log_sizes_key] = nlohmann::json(log_sizes).dump();
+  metadata[log_ends_key] = to_json(log_ends);
   return metadata;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autograd/base/fail.h"
 #include "train/loop/tensorboard.h"
 
 namespace fovea::detail {
@@ -16,9 +17,32 @@ constexpr const char* events_name = "events.out.tfevents.fovea";
 // Programs that follow the logs see each line after this time at the latest.
 constexpr auto flush_interval = std::chrono::seconds(1);
 
-AppendFile open_log(const std::filesystem::path& folder, const RunLog::Sizes& sizes, const char* name) {
-  const auto found = sizes.find(name);
-  return {folder / name, found == sizes.end() ? 0 : found->second};
+LogEnd end_of(const RunLog::Ends& ends, const char* name) {
+  const auto found = ends.find(name);
+  return found == ends.end() ? LogEnd{} : found->second;
+}
+
+[[noreturn]] void refuse_bytes(const std::filesystem::path& path) {
+  fail<FileError>(
+      "[Run] '{}' does not have the bytes that it had when the checkpoint was saved: restore it, or remove "
+      "it to "
+      "begin it anew",
+      path.string());
+}
+
+AppendFile open_lines(const std::filesystem::path& folder, const LogEnd& end) {
+  AppendFile file(folder / jsonl_name, end.size);
+  if (end.crc32 && file.size() == end.size && file.crc32() != *end.crc32) refuse_bytes(folder / jsonl_name);
+  return file;
+}
+
+AppendFile open_events(const std::filesystem::path& folder, const LogEnd& end) {
+  AppendFile file(folder / events_name, end.size);
+  if (file.size() == 0) return file;
+  const std::string bytes = read_file("Run", folder / events_name);
+  if (!are_tensorboard_records(std::string_view(bytes).substr(0, file.size())))
+    refuse_bytes(folder / events_name);
+  return file;
 }
 
 double now() {
@@ -32,8 +56,9 @@ std::string json_line(const nlohmann::ordered_json& record) {
 
 }  // namespace
 
-RunLog::RunLog(const std::filesystem::path& folder, const Sizes& sizes)
-    : jsonl_(open_log(folder, sizes, jsonl_name)), events_(open_log(folder, sizes, events_name)) {
+RunLog::RunLog(const std::filesystem::path& folder, const Ends& ends)
+    : jsonl_(open_lines(folder, end_of(ends, jsonl_name))),
+      events_(open_events(folder, end_of(ends, events_name))) {
   jsonl_.cut();
   events_.cut();
   if (events_.size() == 0) events_.append(tensorboard_beginning(now()));
@@ -87,6 +112,8 @@ void RunLog::sync() {
   flushed_ = Clock::now();
 }
 
-RunLog::Sizes RunLog::sizes() const { return {{jsonl_name, jsonl_.size()}, {events_name, events_.size()}}; }
+RunLog::Ends RunLog::ends() const {
+  return {{jsonl_name, {jsonl_.size(), jsonl_.crc32()}}, {events_name, {events_.size()}}};
+}
 
 }  // namespace fovea::detail

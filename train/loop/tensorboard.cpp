@@ -1,6 +1,7 @@
 #include "train/loop/tensorboard.h"
 
 #include <bit>
+#include <optional>
 
 #include "train/io/crc.h"
 #include "train/io/little_endian.h"
@@ -60,6 +61,23 @@ std::string tensorboard_record(double time, std::int64_t step, std::span<const S
   }
   return tf_record(double_field(event_time, time) + integer_field(event_step, step) +
                    text_field(event_summary, summary));
+}
+
+bool are_tensorboard_records(std::string_view bytes) {
+  constexpr std::size_t length_bytes = 8, checksum_bytes = 4;
+  // Takes bytes and the checksum that follows them; nothing if there are too few, or others than were
+  // written.
+  const auto take = [&](std::uint64_t size) -> std::optional<std::string_view> {
+    if (bytes.size() < checksum_bytes || size > bytes.size() - checksum_bytes) return std::nullopt;
+    const std::string_view taken = bytes.substr(0, size), checksum = bytes.substr(size, checksum_bytes);
+    bytes.remove_prefix(size + checksum_bytes);
+    return little_endian(masked_crc(taken)) == checksum ? std::optional(taken) : std::nullopt;
+  };
+  while (!bytes.empty()) {
+    const std::optional<std::string_view> length = take(length_bytes);
+    if (!length || !take(from_little_endian<std::uint64_t>(*length))) return false;
+  }
+  return true;
 }
 
 }  // namespace fovea::detail

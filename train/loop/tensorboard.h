@@ -20,4 +20,7 @@ std::string tensorboard_beginning(double time);
 /// The record of scalars at a step. Its length does not depend on the time or the values.
 std::string tensorboard_record(double time, std::int64_t step, std::span<const Scalar> scalars);
 
+/// Whether bytes are whole records that match their checksums.
+bool are_tensorboard_records(std::string_view bytes);
+
 }  // namespace fovea::detail

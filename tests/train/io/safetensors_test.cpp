@@ -121,14 +121,38 @@ TEST_CASE("safetensors: a small file has the documented bytes", "[train]") {
   const TemporaryFolder folder;
   const fs::path path = folder / "x.safetensors";
   save_safetensors(path, {.tensors = {{"a", tensor({1, -2})}}, .aliases = {}}, {{"k", "v"}});
-  const std::string header =
-      R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}})";
+  // The checksums are those of Python's zlib.crc32, that of the header with zeros in place of its own.
+  const std::string header = R"({"__metadata__":{"fovea.crc32":"fovea.crc32 47afa72f c3872656","k":"v"},)"
+                             R"("a":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}})";
   CHECK(bytes_of(path) ==
         file_with(header + std::string((8 - header.size() % 8) % 8, ' '), {"\0\0\x80\x3f\0\0\0\xc0", 8}));
 
   save_safetensors(path, {});
-  CHECK(bytes_of(path) == file_with("{}      "));
+  CHECK(bytes_of(path) == file_with(R"({"__metadata__":{"fovea.crc32":"fovea.crc32 084f22fe"}} )"));
   CHECK(load_safetensors(path).state.tensors.empty());
+}
+
+TEST_CASE("safetensors: bytes that do not match their checksum are an error that names the tensor",
+          "[train]") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "x.safetensors";
+  save_safetensors(path, {.tensors = {{"a", tensor({1, -2})}, {"b", tensor({3, 5, 7})}}, .aliases = {}},
+                   {{"k", "v"}});
+  const std::string bytes = bytes_of(path);
+  const auto load_with = [&](std::size_t at, char byte) {
+    std::string changed = bytes;
+    changed[at] = byte;
+    load_safetensors(std::as_bytes(std::span(changed)));
+  };
+  CHECK_THROWS_WITH(load_with(bytes.size() - 2, 'x'),
+                    ContainsSubstring("the elements of tensor 'b' do not match their checksum"));
+  CHECK_THROWS_WITH(load_with(bytes.find("\"v\"") + 1, 'w'),
+                    ContainsSubstring("its header does not match its checksum"));
+  // The key itself, without which the file would pass for one of another program.
+  CHECK_THROWS_WITH(load_with(bytes.find("fovea.crc32"), 'g'),
+                    ContainsSubstring("its header does not match its checksum"));
+  CHECK(read_safetensors_header(path).entries[1].crc32.has_value());
+  CHECK(read_safetensors_header(path).metadata == Metadata{{"k", "v"}});
 }
 
 TEST_CASE("safetensors: a file that the Python package wrote loads, with every dtype that can be read",

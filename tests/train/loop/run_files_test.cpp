@@ -48,6 +48,22 @@ TEST_CASE("Run: the latest checkpoints are kept, and the best", "[trainer]") {
   CHECK(other.trainer().evaluate().loss != lowest);
 }
 
+TEST_CASE("Run: no flipped bit of a checkpoint goes unnoticed", "[trainer]") {
+  const TemporaryFolder folder;
+  Training training;
+  training.train_in(folder / "a");
+  const std::string bytes = bytes_of(*latest_checkpoint(folder / "a"));
+  Rng rng(17);
+  for (int i = 0; i < 1500; ++i) {
+    // Every third flip is in the header, which is shorter than the elements.
+    const std::int64_t at = rng.uniform_int(i % 3 == 0 ? 1500 : static_cast<std::int64_t>(bytes.size()));
+    std::string changed = bytes;
+    changed[static_cast<std::size_t>(at)] ^= static_cast<char>(1 << rng.uniform_int(8));
+    INFO("byte " << at);
+    CHECK_THROWS_AS(load_safetensors(std::as_bytes(std::span(changed))), FileError);
+  }
+}
+
 TEST_CASE("Run: options outside their range are errors", "[trainer]") {
   const TemporaryFolder folder;
   const auto with = [&](const RunOptions& options) {
@@ -58,7 +74,7 @@ TEST_CASE("Run: options outside their range are errors", "[trainer]") {
   CHECK_THROWS_WITH(with({.checkpoint_every = -1}), ContainsSubstring("checkpoint_every is -1"));
   CHECK_THROWS_AS(with({.keep_checkpoints = 0}), ValueError);
   CHECK_THROWS_AS(with({.metadata = {{"fovea.trainer", "x"}}}), ValueError);
-  CHECK_THROWS_AS(with({.metadata = {{"fovea.log_sizes", "x"}}}), ValueError);
+  CHECK_THROWS_AS(with({.metadata = {{"fovea.logs", "x"}}}), ValueError);
   CHECK_FALSE(fs::exists(folder / "a"));
 }
 
@@ -149,7 +165,7 @@ TEST_CASE("Run: a checkpoint that does not fit the trainer is an error, and chan
         with("\"version\":2", "\"version\":3"), std::string(100000, '[')})
     check_metadata("fovea.trainer", text, "does not hold the status of a trainer");
   for (const char* text : {"", "[1]", "{\"log.jsonl\":-1}", "{\"log.jsonl\":1.5}", R"({"log.jsonl":"1"})"})
-    check_metadata("fovea.log_sizes", text, "does not hold the sizes of the logs");
+    check_metadata("fovea.logs", text, "does not say where the logs end");
 }
 
 TEST_CASE("Run: a checkpoint of another build is noticed, and resumed", "[trainer]") {

@@ -47,27 +47,27 @@ TEST_CASE("RunLog: log.jsonl has steps and evaluations, without times", "[traine
   CHECK(RunLog::exists(folder.path()));
 }
 
-TEST_CASE("RunLog: continues at the given sizes, and cuts no log if one of them is too short", "[trainer]") {
+TEST_CASE("RunLog: continues at the given ends, and cuts no log if one of them is too short", "[trainer]") {
   const TemporaryFolder folder;
-  RunLog::Sizes sizes;
+  RunLog::Ends ends;
   {
     RunLog log(folder.path(), {});
     log.step(report_of(1), 5);
     log.sync();
-    sizes = log.sizes();
-    CHECK(sizes.size() == 2);
-    for (const auto& [name, size] : sizes) CHECK(std::filesystem::file_size(folder / name) == size);
+    ends = log.ends();
+    CHECK(ends.size() == 2);
+    for (const auto& [name, end] : ends) CHECK(std::filesystem::file_size(folder / name) == end.size);
     log.step(report_of(2), 10);
   }
   const std::string jsonl = text_of(folder / "log.jsonl"), events = text_of(folder / events_name);
-  RunLog::Sizes wrong = sizes;
-  wrong[events_name] = events.size() + 1;
+  RunLog::Ends wrong = ends;
+  wrong[events_name].size = events.size() + 1;
   CHECK_THROWS_AS(RunLog(folder.path(), wrong), FileError);
   CHECK(text_of(folder / "log.jsonl") == jsonl);
   CHECK_THAT(jsonl, ContainsSubstring("{\"step\":2,"));
   {
-    RunLog log(folder.path(), sizes);
-    CHECK(log.sizes() == sizes);
+    RunLog log(folder.path(), ends);
+    CHECK(log.ends().at("log.jsonl").crc32 == ends.at("log.jsonl").crc32);
     log.step(report_of(3), 15);
   }
   const auto line = [](int step, int tokens) {
@@ -78,6 +78,32 @@ TEST_CASE("RunLog: continues at the given sizes, and cuts no log if one of them 
   };
   CHECK(text_of(folder / "log.jsonl") == line(1, 5) + line(3, 15));
   CHECK(text_of(folder / events_name).size() == events.size());
+}
+
+TEST_CASE("RunLog: a log with other bytes of the right length is refused, and none is cut", "[trainer]") {
+  const TemporaryFolder folder;
+  RunLog::Ends ends;
+  {
+    RunLog log(folder.path(), {});
+    for (const int step : {1, 2, 3}) log.step(report_of(step), 5 * step);
+    ends = log.ends();
+    log.step(report_of(4), 20);
+  }
+  for (const char* name : {"log.jsonl", events_name}) {
+    const std::string bytes = text_of(folder / name);
+    for (std::size_t i = 0; i < ends.at(name).size; i += 11) {
+      std::string changed = bytes;
+      changed[i] = static_cast<char>(changed[i] ^ 4);
+      std::ofstream(folder / name, std::ios::binary) << changed;
+      INFO(name << ", byte " << i);
+      CHECK_THROWS_WITH(RunLog(folder.path(), ends),
+                        ContainsSubstring("does not have the bytes that it had"));
+      CHECK(text_of(folder / name) == changed);
+    }
+    std::ofstream(folder / name, std::ios::binary) << bytes;
+  }
+  const RunLog log(folder.path(), ends);
+  CHECK(std::filesystem::file_size(folder / "log.jsonl") == ends.at("log.jsonl").size);
 }
 
 TEST_CASE("RunLog: a folder in place of a log is an error with its path", "[trainer]") {

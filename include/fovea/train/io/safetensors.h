@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@
 ///               tensors together cover each byte exactly once
 ///
 /// `save_safetensors(path, state(model))` writes a layer, and `load(model, load_safetensors(path).state)`
-/// reads it back. The names of tied tensors are kept as text under the metadata key "fovea.aliases", and the
-/// layer's settings under "fovea.settings".
+/// reads it back. The names of tied tensors are kept as text under the metadata key "fovea.aliases", the
+/// layer's settings under "fovea.settings", and checksums under "fovea.crc32": that of the header, in which
+/// these eight digits are zeros, and one of each tensor's bytes, in their order in the file. They are CRC-32
+/// as in zlib, and find every change of a single bit. A file of another program has none, and loads too.
 namespace fovea {
 
 /// Texts by key, which a file keeps beside its tensors.
@@ -68,7 +71,8 @@ struct LoadSafetensorsOptions {
 /// Throws: FileError, which says what is wrong and where, if the file can't be read or is not a whole
 /// safetensors file. It refuses a header longer than the file or 100 MB; JSON that is invalid, repeats a key
 /// or has content that the format does not know; empty names; ranges that overlap, leave gaps or exceed the
-/// file; shapes that disagree with their range, overflow or have more than 63 axes; and unknown dtypes.
+/// file; shapes that disagree with their range, overflow or have more than 63 axes; unknown dtypes; and
+/// bytes that do not match their checksum.
 FOVEA_API SafetensorsFile load_safetensors(const std::filesystem::path& path,
                                            const LoadSafetensorsOptions& options = {});
 
@@ -81,15 +85,16 @@ struct SafetensorsEntry {
   std::string name;
   std::string dtype;  ///< in the format's words: "F32", "BF16", "I64", ...
   Shape shape;
-  std::uint64_t begin = 0;  ///< where its bytes begin, counted from the end of the header
-  std::uint64_t end = 0;    ///< where its bytes end
+  std::uint64_t begin = 0;                  ///< where its bytes begin, counted from the end of the header
+  std::uint64_t end = 0;                    ///< where its bytes end
+  std::optional<std::uint32_t> crc32 = {};  ///< the checksum of its bytes, if the file has checksums
 };
 
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries = {};  ///< in the order of their bytes in the file
   std::vector<Alias> aliases = {};
   Settings settings = {};
-  Metadata metadata = {};        ///< without "fovea.aliases" and "fovea.settings"
+  Metadata metadata = {};        ///< without the keys of Fovea's own
   std::uint64_t data_begin = 0;  ///< where the header ends in the file
 };
 
