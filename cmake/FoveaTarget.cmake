@@ -19,6 +19,20 @@ function(fovea_target target)
     $<$<BOOL:${FOVEA_WERROR}>:-Werror>)
 endfunction()
 
+# What the library's parts are compiled with besides.
+function(fovea_part target)
+  fovea_target(${target})
+  fovea_native(${target})
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  # A project that has Fovea as a part, and no build type, would get a library that is many times slower.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O3>)
+  # errno and floating-point traps are never looked at; both stand in the way of vector code.
+  target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math)
+endfunction()
+
 # The headers of other libraries that many of a target's sources include are read once: that halves the work
 # for a test. JSON is not among them: GCC instantiates what a precompiled header uses in every source, which
 # for JSON takes as long as a small source. The preset `sanitize` goes without precompiled headers, and so sees a
@@ -29,20 +43,37 @@ function(fovea_precompile target)
     <fmt/format.h> ${ARGN})
 endfunction()
 
-# fovea_unity(<target> [ONE_BY_ONE <files>]): several files of a room are compiled as one, since most of the
-# compiler's time goes into headers and what they instantiate. The preset `sanitize` compiles each alone.
-function(fovea_unity target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ONE_BY_ONE")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FOVEA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+# fovea_unity(<target> <n> [ONE_BY_ONE <files>]): the files of a folder are compiled as one, or as several of about
+# n files each, since most of the compiler's time goes into headers and what they instantiate. The name of a file
+# decides with which others of its folder it is compiled, so that a new file leaves the others where they are. The
+# preset `sanitize` compiles each alone.
+function(fovea_unity target n)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ONE_BY_ONE")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FOVEA_UNITY} UNITY_BUILD_MODE GROUP)
   # GCC stops to inline where that has made its input 40 % larger, which hot loops of a large input do not survive.
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${FOVEA_UNITY}>>:--param=inline-unit-growth=300>)
-  set_source_files_properties(${arg_ONE_BY_ONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(REMOVE_ITEM sources ${arg_ONE_BY_ONE})
+  foreach(source IN LISTS sources)
+    cmake_path(GET source FILENAME name)
+    cmake_path(GET source PARENT_PATH folder)
+    file(GLOB neighbours "${folder}/*.cpp")
+    list(LENGTH neighbours count)
+    string(MD5 hash "${name}")
+    string(SUBSTRING "${hash}" 18 6 digits)
+    math(EXPR part "0x${digits} % (1 + (${count} - 1) / ${n})")
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    string(MAKE_C_IDENTIFIER "${folder}" room)
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${room}_${part}")
+  endforeach()
 endfunction()
 
-# For what leaves the computing to the library: there more than -O1 takes time from the compiler and gives none.
-function(fovea_optimise_little target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+# fovea_optimise(<target> <option>): for what leaves the computing to the library, where more than -O1 or -O0 takes
+# time from the compiler and gives none.
+function(fovea_optimise target option)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${option}>)
 endfunction()
 
 # -march=native stays inside the library: its users compile with flags of their own.
