@@ -6,6 +6,7 @@
 namespace fovea {
 
 using detail::Block;
+using detail::map_binary;
 using detail::map_unary;
 using detail::multiply_no_nan;
 using detail::unary_op;
@@ -77,7 +78,12 @@ Tensor relu(const Tensor& x) {
   });
   return record("relu", y, {x}, {y},
                 [](const Saved& saved, const Tensor& dy, const NeedsGradient&) -> Gradients {
-                  return {where(saved[0] > 0.0, dy, 0.0)};
+                  if (recording()) return {where(saved[0] > 0.0, dy, 0.0)};
+                  return {map_binary("relu", dy, saved[0], []<class T>(const Block<T>& g, const Block<T>& y) {
+                    Block<T> dx;
+                    for (int i = 0; i < kernels::block_size; ++i) dx[i] = y[i] > 0 ? g[i] : T(0);
+                    return dx;
+                  })};
                 });
 }
 

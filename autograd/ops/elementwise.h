@@ -21,7 +21,7 @@ inline void check_same_dtype(const char* name, const Tensor& a, const Tensor& b)
 /// f over the elements of x. f: template <class T> (const Block<T>&) -> Block<T>.
 template <class F>
 Tensor map_unary(const Tensor& x, const F& f) {
-  const Tensor y = empty(impl_of(x).shape, x.dtype());
+  Tensor y = empty(impl_of(x).shape, x.dtype());
   dispatch(x.dtype(), [&]<class T>() {
     const kernels::Loops<2> loops = x.is_contiguous()
                                         ? kernels::Loops<2>(x.numel())
@@ -47,7 +47,7 @@ inline kernels::Loops<3> binary_loops(const Shape& shape, const Tensor& a, const
 template <class F>
 Tensor map_binary(const char* name, const Tensor& a, const Tensor& b, const F& f) {
   check_same_dtype(name, a, b);
-  const Tensor y =
+  Tensor y =
       empty(a.shape() == b.shape() ? a.shape() : broadcast_shapes(name, a.shape(), b.shape()), a.dtype());
   const kernels::Loops<3> loops = binary_loops(y.shape(), a, b);
   dispatch(a.dtype(), [&]<class T>() {

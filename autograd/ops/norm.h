@@ -4,11 +4,14 @@
 #include <cmath>
 #include <vector>
 
+#include "autograd/kernels/eight.h"
 #include "autograd/ops/rows.h"
 
 // What layer norm and RMS norm share: rows are centered (layer norm only), scaled, and multiplied by a gain.
 // The mean of rows that are not centered counts as 0.
 namespace fovea::detail {
+
+using kernels::Eight;
 
 // In double, since the rounding of an f32 mean near 40,000 may be larger than the spread of the row.
 struct RowStatistics {
@@ -18,39 +21,31 @@ struct RowStatistics {
 
 enum class Centered { no, yes };
 
-template <class T>
-Block<double> centered(const T* x, kernels::Whole whole, double mean) {
-  return kernels::cast<double>(kernels::load_part(x, whole)) - mean;
-}
-// For the incomplete block at the end of a row: 0 beyond the end.
-template <class T>
-Block<double> centered(const T* x, std::int64_t count, double mean) {
-  const Block<double> block = kernels::cast<double>(kernels::load_part(x, count)) - mean;
-  Block<double> result;
-  kernels::for_each_lane([&](int i) { result[i] = i < static_cast<int>(count) ? block[i] : 0.0; });
-  return result;
+// x - mean, in double, whose rounding the result does not feel.
+template <class T, class Count>
+Eight<double> centered(const T* x, Count count, double mean) {
+  return kernels::convert<double, T>(kernels::load_eight(x, count)) - mean;
 }
 
 template <class T, class Count>
-Block<T> normalized(const T* x, Count count, const RowStatistics& row) {
-  const Block<double> y = centered(x, count, row.mean) * row.rstd;
-  return kernels::cast<T>(y);
+Eight<T> normalized(const T* x, Count count, const RowStatistics& row) {
+  return kernels::convert<T, double>(centered(x, count, row.mean) * row.rstd);
 }
 
 template <Centered center, class T>
 RowStatistics statistics_of(const T* x, std::int64_t n, double eps) {
   double mean = 0;
   if constexpr (center == Centered::yes) {
-    Block<double> sum = Block<double>::Zero();
-    kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-      sum += kernels::cast<double>(kernels::load_part(x + i, count));
-    });
-    mean = sum.sum() / static_cast<double>(n);
+    Eight<double> sum = {};
+    kernels::for_each_eight(n, [&](std::int64_t i, auto count) { sum += centered(x + i, count, 0); });
+    mean = kernels::sum_of_lanes(sum) / static_cast<double>(n);
   }
-  Block<double> squares = Block<double>::Zero();
-  kernels::for_each_block(
-      n, [&](std::int64_t i, auto count) { squares += centered(x + i, count, mean).square(); });
-  return {mean, 1 / std::sqrt(squares.sum() / static_cast<double>(n) + eps)};
+  Eight<double> squares = {};
+  kernels::for_each_eight(n, [&](std::int64_t i, auto count) {
+    const Eight<double> c = kernels::first_lanes(centered(x + i, count, mean), count);
+    squares += c * c;
+  });
+  return {mean, 1 / std::sqrt(kernels::sum_of_lanes(squares) / static_cast<double>(n) + eps)};
 }
 
 /// The elements of a gain or bias, or null if the layer has none.
@@ -59,10 +54,10 @@ const T* data_or_null(const Tensor& parameter) {
   return parameter.defined() ? parameter.data<T>() : nullptr;
 }
 
-/// The part of a gain or bias that belongs to one block of a row; a layer without one takes `neutral`.
+/// The part of a gain that belongs to one part of a row; a layer without one takes 1.
 template <class T, class Count>
-Block<T> block_of(const T* parameter, std::int64_t i, Count count, T neutral) {
-  return parameter ? Block<T>(kernels::load_part(parameter + i, count)) : Block<T>::Constant(neutral);
+Eight<T> gain_of(const T* gain, std::int64_t i, Count count) {
+  return gain ? kernels::load_eight(gain + i, count) : Eight<T>{} + T(1);
 }
 
 /// The normalized rows times the gain, plus the bias; either may be undefined. Fills `statistics` (rows, 2)
@@ -80,9 +75,10 @@ Tensor norm_value(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
       const T* in = flat.template data<T>() + row * n;
       T* out = fresh_data<T>(y) + row * n;
       saved[row] = statistics_of<center>(in, n, eps);
-      kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-        const Block<T> scaled = normalized(in + i, count, saved[row]) * block_of(scale, i, count, T(1));
-        kernels::store_part<T>(scaled + block_of(shift, i, count, T(0)), out + i, count);
+      kernels::for_each_eight(n, [&](std::int64_t i, auto count) {
+        Eight<T> value = normalized(in + i, count, saved[row]) * gain_of(scale, i, count);
+        if (shift) value += kernels::load_eight(shift + i, count);
+        kernels::store_eight(value, out + i, count);
       });
     });
   });
@@ -94,19 +90,19 @@ Tensor norm_value(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
 template <Centered center, class T>
 void norm_row_backward(const T* x, const T* gain, const T* dy, const RowStatistics& row, std::int64_t n,
                        T* dx) {
-  Block<double> sum_g = Block<double>::Zero(), sum_gy = Block<double>::Zero();
-  kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> g = kernels::load_part(dy + i, count) * block_of(gain, i, count, T(1));
-    const Block<T> gy = g * normalized(x + i, count, row);
-    if constexpr (center == Centered::yes) sum_g += kernels::cast<double>(g);
-    sum_gy += kernels::cast<double>(gy);
+  Eight<double> sum_g = {}, sum_gy = {};
+  kernels::for_each_eight(n, [&](std::int64_t i, auto count) {
+    const Eight<T> g = kernels::load_eight(dy + i, count) * gain_of(gain, i, count);
+    const Eight<T> gy = g * normalized(x + i, count, row);
+    if constexpr (center == Centered::yes) sum_g += kernels::convert<double, T>(g);
+    sum_gy += kernels::convert<double, T>(gy);
   });
-  const T mean_g = static_cast<T>(sum_g.sum() / static_cast<double>(n));
-  const T mean_gy = static_cast<T>(sum_gy.sum() / static_cast<double>(n));
-  kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-    const Block<T> g = kernels::load_part(dy + i, count) * block_of(gain, i, count, T(1));
-    const Block<T> y = normalized(x + i, count, row);
-    kernels::store_part<T>((g - mean_g - y * mean_gy) * static_cast<T>(row.rstd), dx + i, count);
+  const T mean_g = static_cast<T>(kernels::sum_of_lanes(sum_g) / static_cast<double>(n));
+  const T mean_gy = static_cast<T>(kernels::sum_of_lanes(sum_gy) / static_cast<double>(n));
+  kernels::for_each_eight(n, [&](std::int64_t i, auto count) {
+    const Eight<T> g = kernels::load_eight(dy + i, count) * gain_of(gain, i, count);
+    const Eight<T> y = normalized(x + i, count, row);
+    kernels::store_eight((g - mean_g - y * mean_gy) * static_cast<T>(row.rstd), dx + i, count);
   });
 }
 
@@ -133,14 +129,14 @@ void sum_dgain(const T* x, const RowStatistics* saved, const T* dy, const Rows& 
   const std::int64_t chunk = std::max<std::int64_t>(1, kernels::elements_per_chunk / n);
   std::vector<double> sums(static_cast<std::size_t>((rows.count + chunk - 1) / chunk * n));
   kernels::parallel_for(rows.count, chunk, [&](std::int64_t begin, std::int64_t end) {
-    kernels::for_each_block(n, [&](std::int64_t i, auto count) {
-      Block<double> sum = Block<double>::Zero();
+    kernels::for_each_eight(n, [&](std::int64_t i, auto count) {
+      Eight<double> sum = {};
       for (std::int64_t row = begin; row < end; ++row) {
-        const Block<T> y = normalized(x + row * n + i, count, saved[row]);
-        const Block<T> product = kernels::load_part(dy + row * n + i, count) * y;
-        sum += kernels::cast<double>(product);
+        const Eight<T> y = normalized(x + row * n + i, count, saved[row]);
+        const Eight<T> product = kernels::load_eight(dy + row * n + i, count) * y;
+        sum += kernels::convert<double, T>(product);
       }
-      kernels::store_part(sum, sums.data() + begin / chunk * n + i, count);
+      kernels::store_eight(sum, sums.data() + begin / chunk * n + i, count);
     });
   });
   for (std::int64_t i = 0; i < n; ++i) {
